@@ -1,0 +1,10 @@
+//! Turns GitHub activity into work for coding agents that live in named tmux sessions.
+//!
+//! One event, walked: an *ingress* gets a payload, *routing* makes it an event, the *store*'s inbox
+//! keeps it, the *dispatcher* claims it and asks the session registry, the *runner* delivers it into
+//! the live tmux session or spawns one. Ingress and dispatcher never call each other: they meet at
+//! the inbox. `docs/architecture.md` has the map.
+
+pub mod clock;
+pub mod model;
+pub mod process;

@@ -1,0 +1,59 @@
+//! The control words of a work item.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a person may tell the loop about a work item, in a comment or on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ControlCommand {
+    /// Let the item have a session: spawn one, or resume a paused one.
+    Start,
+    /// End the session and drop what is queued for it.
+    Stop,
+    /// Keep the session, deliver nothing.
+    Pause,
+    /// Deliver again into a paused session.
+    Resume,
+}
+
+impl ControlCommand {
+    /// Every command, in the order in which help and schema show them.
+    pub const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Pause, Self::Resume];
+
+    /// Returns the command's word: `start`, `stop`, `pause` or `resume`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
+    }
+
+    /// Tells whether an item whose last command this is counts as started.
+    #[must_use]
+    pub fn means_started(self) -> bool {
+        matches!(self, Self::Start | Self::Resume)
+    }
+}
+
+impl fmt::Display for ControlCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ControlCommand {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL
+            .into_iter()
+            .find(|command| command.as_str() == word)
+            .ok_or(())
+    }
+}

@@ -1,0 +1,261 @@
+//! What the daemon and the pane's own process tell each other, through files.
+//!
+//! `<state.root>/run/<owner>/` holds one spawn intent: `spec` (the ticket), `prompt`, `record`. The
+//! host takes the ticket by renaming `spec` to `taken`; whoever gives the spawn up renames `spec` to
+//! `revoked`. One rename wins. Hosts outlive daemons, so both formats carry a version and are read
+//! by older and newer programs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{BadId, BootId, OwnerId, PaneId, ProcessId, TmuxSocket, WorkItemRef};
+
+/// The ticket of a spawn: everything that the host needs to start exactly one harness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    /// The format's version.
+    pub v: u32,
+    /// The spawn intent.
+    pub owner: OwnerId,
+    /// The work item, for messages.
+    pub work_item: WorkItemRef,
+    /// The server to report the exit to.
+    pub socket: TmuxSocket,
+    /// The absolute path of tmux.
+    pub tmux: PathBuf,
+    /// The absolute directory to start in.
+    pub cwd: PathBuf,
+    /// The program, absolute, and its arguments; the prompt is not among them.
+    pub argv: Vec<String>,
+    /// The whole environment of the harness, but for `TERM`, which the pane gives. Emptied in the
+    /// taken spec, so that no secret stays on disk.
+    pub env: BTreeMap<String, String>,
+    /// Whether the content of `prompt` becomes the last argument.
+    pub prompt: PromptPassing,
+    /// Milliseconds since the epoch after which the ticket is void.
+    pub not_after_ms: i64,
+    /// How long the harness's group may take to end after TERM before it is killed.
+    pub grace_ms: u64,
+    /// What becomes of the pane when the harness has ended.
+    pub after_end: AfterEnd,
+}
+
+impl Spec {
+    /// The version that this program writes.
+    pub const VERSION: u32 = 1;
+}
+
+/// What becomes of the pane when the harness has ended (`routing.tmux.remainOnExit`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterEnd {
+    /// The host stays, so that the last screen can be read.
+    KeepScreen,
+    /// The host ends too, and tmux closes the session.
+    CloseSession,
+}
+
+/// How the boot prompt reaches the harness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PromptPassing {
+    /// There is none.
+    None,
+    /// As the last argument.
+    LastArgument,
+}
+
+/// What the host knows of its harness; the truth about how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The format's version.
+    pub v: u32,
+    /// The spawn intent.
+    pub owner: OwnerId,
+    /// The host's own process.
+    pub host: ProcessId,
+    /// The boot in which all of this happens.
+    pub boot: BootId,
+    /// The pane that the host runs in.
+    pub pane: PaneId,
+    /// How far the harness is; never goes back.
+    #[serde(flatten)]
+    pub phase: Phase,
+}
+
+/// How far a hosted harness is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "phase",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub enum Phase {
+    /// The ticket is taken, the harness not yet forked.
+    Starting,
+    /// The harness runs.
+    Running {
+        /// Its process, which also leads its own group.
+        harness: ProcessId,
+    },
+    /// The harness ended, or could not be started.
+    Ended {
+        /// Its process, where it was started.
+        harness: Option<ProcessId>,
+        /// How.
+        ending: Ending,
+        /// Milliseconds since the epoch.
+        at_ms: i64,
+    },
+}
+
+impl Phase {
+    /// Returns the harness's process, where one was started.
+    #[must_use]
+    pub fn harness(&self) -> Option<ProcessId> {
+        match self {
+            Self::Starting => None,
+            Self::Running { harness } => Some(*harness),
+            Self::Ended { harness, .. } => *harness,
+        }
+    }
+}
+
+/// How a harness ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ending {
+    /// With an exit code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// It never ran; why.
+    Failed(String),
+}
+
+/// The word in the pane option `@loop_exit`: `code:7`, `signal:9` or `failed`; never free text.
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "code:{code}"),
+            Self::Signal(signal) => write!(f, "signal:{signal}"),
+            Self::Failed(_) => f.write_str("failed"),
+        }
+    }
+}
+
+impl FromStr for Ending {
+    type Err = BadId;
+
+    fn from_str(word: &str) -> Result<Self, BadId> {
+        let bad = || BadId {
+            what: "harness ending",
+            text: word.to_owned(),
+        };
+        match word.split_once(':') {
+            Some(("code", code)) => code.parse().map(Self::Code).map_err(|_| bad()),
+            Some(("signal", signal)) => signal.parse().map(Self::Signal).map_err(|_| bad()),
+            None if word == "failed" => Ok(Self::Failed(String::new())),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// The names of the files of one spawn intent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPaths {
+    dir: PathBuf,
+}
+
+impl HostPaths {
+    /// Returns the names below `<state root>/run/<owner>`.
+    #[must_use]
+    pub fn new(state_root: &Path, owner: &OwnerId) -> Self {
+        Self {
+            dir: state_root.join("run").join(owner.as_str()),
+        }
+    }
+
+    /// Returns the names beside a spec file, for the host.
+    #[must_use]
+    pub fn beside(spec: &Path) -> Option<Self> {
+        spec.parent().map(|dir| Self {
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// The folder; 0700.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The ticket, while nobody took it.
+    #[must_use]
+    pub fn spec(&self) -> PathBuf {
+        self.dir.join("spec")
+    }
+
+    /// The ticket, taken by the host.
+    #[must_use]
+    pub fn taken(&self) -> PathBuf {
+        self.dir.join("taken")
+    }
+
+    /// The ticket, given up.
+    #[must_use]
+    pub fn revoked(&self) -> PathBuf {
+        self.dir.join("revoked")
+    }
+
+    /// The boot prompt.
+    #[must_use]
+    pub fn prompt(&self) -> PathBuf {
+        self.dir.join("prompt")
+    }
+
+    /// The host's record.
+    #[must_use]
+    pub fn record(&self) -> PathBuf {
+        self.dir.join("record")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_word_reads_back_and_carries_no_free_text() {
+        for ending in [
+            Ending::Code(7),
+            Ending::Signal(9),
+            Ending::Failed(String::new()),
+        ] {
+            assert_eq!(ending.to_string().parse::<Ending>().unwrap(), ending);
+        }
+        assert_eq!(
+            Ending::Failed("; kill-server".to_owned()).to_string(),
+            "failed"
+        );
+        assert!("code:".parse::<Ending>().is_err());
+        assert!("code:x".parse::<Ending>().is_err());
+    }
+
+    #[test]
+    fn a_record_is_flat_json_that_later_versions_can_extend() {
+        let json = r#"{"v":1,"owner":"0b6f3a52-6a0e-4a43-9c58-000000000001","host":{"pid":41,"start":7},
+            "boot":"b","pane":"%3","phase":"running","harness":{"pid":42,"start":8},"later":true}"#;
+        let record: Record = serde_json::from_str(json).unwrap();
+        assert_eq!(
+            record.phase.harness(),
+            Some(ProcessId { pid: 42, start: 8 })
+        );
+    }
+}

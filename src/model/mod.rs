@@ -1,0 +1,29 @@
+//! The vocabulary of the program: plain types, their parsing and their display.
+//!
+//! Nothing here does I/O. Raw input (payloads, rows, arguments) becomes one of these types once, at
+//! the edge; inside, a wrong value cannot be written down.
+
+mod control;
+mod delivery;
+mod event;
+mod hosting;
+mod login;
+mod process_id;
+mod session;
+pub mod text;
+mod work_item;
+
+pub use control::ControlCommand;
+pub use delivery::{
+    ClaimToken, Class, DeliveryId, DeliveryState, DropReason, HoldReason, UnknownReason,
+    UnknownState,
+};
+pub use event::{Detail, Edit, Event, EventKey, EventKind, ItemKind, Source, content_version};
+pub use hosting::{AfterEnd, Ending, HostPaths, Phase, PromptPassing, Record, Spec};
+pub use login::Login;
+pub use process_id::{BootId, ProcessId};
+pub use session::{
+    BadId, HarnessName, HarnessSessionId, OwnerId, PaneId, Session, SessionStatus, TmuxSessionId,
+    TmuxSocket, TmuxTarget,
+};
+pub use work_item::{DEFAULT_HOST, RefError, RepoRef, SessionName, WorkItemRef};

@@ -1,0 +1,1 @@
+//! Which process is which, and whether it still runs.

@@ -1,0 +1,1 @@
+//! Running a child to its end, with a deadline and capped output.
