@@ -11,3 +11,5 @@ mod identity_linux;
 mod identity_ps;
 mod run;
 pub mod signal;
+pub mod table;
+pub mod ticket;
