@@ -97,7 +97,7 @@ impl Terminal {
 
     /// Writes a message below all that is on the screen, with the terminal reset.
     pub(super) fn say_below(&self, message: &str) {
-        let text = format!("{RESET}{message}\n");
+        let text = format!("{RESET}{message}");
         let until = Instant::now() + PATIENCE;
         let mut rest = text.as_bytes();
         while !rest.is_empty() && Instant::now() < until {
