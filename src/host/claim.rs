@@ -31,6 +31,25 @@ pub(super) struct Folder {
     pub(super) content: Result<Claim, String>,
 }
 
+impl Folder {
+    /// Takes the environment out of the file; if need be, with everything else.
+    pub(super) fn forget_secrets(&self) {
+        let rewritten = self.content.as_ref().ok().and_then(|claim| {
+            let public = Spec {
+                env: BTreeMap::new(),
+                ..claim.spec.clone()
+            };
+            let text = serde_json::to_vec(&public).ok()?;
+            ticket::write_private(&self.paths.taken(), &text).ok()
+        });
+        if rewritten.is_none() {
+            // Only the file's name matters from here on, and shortening works on a full disk too.
+            let options = OpenOptions::new().write(true).open(self.paths.taken());
+            options.and_then(|file| file.set_len(0)).ok();
+        }
+    }
+}
+
 /// A ticket that can be followed.
 pub(super) struct Claim {
     pub(super) spec: Spec,
@@ -89,7 +108,6 @@ pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
             }));
         }
     }
-    forget_secrets(&paths, parsed.as_ref().ok());
     let owner = parsed.as_ref().map_or(by_folder, |spec| spec.owner.clone());
     Ok(Claimed::Ours(Box::new(Folder {
         content: parsed.and_then(|spec| prepare(spec, &paths)),
@@ -108,23 +126,6 @@ fn parse(bytes: &[u8]) -> Result<Spec, String> {
         ));
     }
     Ok(spec)
-}
-
-/// Takes the environment out of the file; if need be, with everything else.
-fn forget_secrets(paths: &HostPaths, spec: Option<&Spec>) {
-    let rewritten = spec.and_then(|spec| {
-        let public = Spec {
-            env: BTreeMap::new(),
-            ..spec.clone()
-        };
-        let text = serde_json::to_vec(&public).ok()?;
-        ticket::write_private(&paths.taken(), &text).ok()
-    });
-    if rewritten.is_none() {
-        // Only the file's name matters from here on, and shortening works on a full disk too.
-        let options = OpenOptions::new().write(true).open(paths.taken());
-        options.and_then(|file| file.set_len(0)).ok();
-    }
 }
 
 fn prepare(spec: Spec, paths: &HostPaths) -> Result<Claim, String> {

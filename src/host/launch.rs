@@ -75,7 +75,7 @@ pub(super) fn explain(ticket: &Claim, why: &str) -> String {
 fn spawn(ticket: &Claim, barrier: OwnedFd) -> io::Result<i32> {
     let mut args: Vec<OsString> = vec![
         start::SUBCOMMAND.into(),
-        identity::own().pid.to_string().into(),
+        identity::own_pid().to_string().into(),
     ];
     args.extend(ticket.spec.argv.first().map(OsString::from));
     args.extend(ticket.arguments.iter().cloned());

@@ -89,7 +89,9 @@ fn host(spec: &Path) -> Result<(), Refusal> {
             return Ok(());
         }
     };
+    // In this order: whoever finds the ticket taken shall find the host named as soon as possible.
     let mut journal = Journal::begin(&claimed.paths, claimed.owner.clone(), pane.clone());
+    claimed.forget_secrets();
     let ticket = match claimed.content {
         Ok(ticket) => ticket,
         // Without a ticket nobody is known to report to; the record and the screen tell.

@@ -41,7 +41,7 @@ impl Report {
     pub(super) fn new(spec: &Spec, pane: &PaneId, ending: &Ending) -> Self {
         Self {
             tmux: spec.tmux.clone(),
-            args: arguments(&spec.socket, pane, identity::own().pid, ending),
+            args: arguments(&spec.socket, pane, identity::own_pid(), ending),
             stage: Stage::Due(Instant::now()),
             retry: Retry::new(),
         }

@@ -50,7 +50,7 @@ pub(super) fn sweep(scope: Scope, owner: &OwnerId) {
 }
 
 fn leftovers(scope: Scope, mark: &str) -> Vec<ProcessId> {
-    let own = identity::own().pid;
+    let own = identity::own_pid();
     table::entries()
         .into_iter()
         .filter(|entry| entry.id.pid != own)

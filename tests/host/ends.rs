@@ -1,8 +1,9 @@
 //! How a harness ends, by itself or otherwise.
 
-use the_loop::model::{AfterEnd, Ending, Phase, TmuxSocket};
+use the_loop::model::{AfterEnd, Ending, Phase, ProcessId, TmuxSocket};
 use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
+use the_loop::process::table;
 
 use crate::hosted::{Hosted, PANE, SESSION, wait_until_gone};
 use crate::tmux::wait_for;
@@ -155,6 +156,26 @@ fn the_record_is_written_at_once_and_the_option_when_a_frozen_server_wakes() {
     signal(&server, Signal::Continue).unwrap();
     it.wait_for_option("code:3");
     it.tmux.wait_for_text(PANE, "[the-loop] sh ended (exit 3)");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_client_that_a_frozen_server_does_not_answer_is_killed_and_the_option_comes_later() {
+    let clients_of = |host: &ProcessId| {
+        let all = table::entries().into_iter();
+        all.filter(|entry| entry.parent == host.pid).count()
+    };
+    let mut it = Hosted::new("while [ ! -e $DIR/go ]; do sleep 0.02; done; exit 3").start();
+    let (host, _) = it.wait_until_running();
+    let server = it.tmux.server();
+    signal(&server, Signal::Stop).unwrap();
+    it.touch("go");
+    it.wait_for_end();
+    wait_for("a client that waits", || clients_of(&host) == 1);
+    wait_for("the client's end", || clients_of(&host) == 0);
+    signal(&server, Signal::Continue).unwrap();
+    it.wait_for_option("code:3");
+    assert_eq!(life(&host), Life::Running);
 }
 
 #[test]
