@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Level;
-use crate::model::{DeliveryId, EventKey, EventKind, Login, WorkItemRef};
+use super::{Decision, Level};
+use crate::model::{DeliveryId, DropReason, EventKey, EventKind, Login, WorkItemRef};
 
 /// One row of the vocabulary: what `the-loop events --types` and the reference page show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,5 +113,33 @@ words! {
         No,
         /// The session died between paste and confirmation, so the agent may have read it twice.
         Possible,
+    }
+}
+
+impl Decision {
+    /// Returns how loud it is: the usual level of its type, unless its fields say otherwise.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::RoutingDropped { reason, .. } => match reason {
+                DropReason::UnauthorizedActor => Level::Warning,
+                DropReason::SelfAuthored | DropReason::EmptyReview => Level::Debug,
+                _ => Level::Info,
+            },
+            Self::DispatchDropped {
+                reason: DropReason::SessionOccupied,
+                ..
+            } => Level::Error,
+            Self::ControlCommand {
+                effect: Effect::Failed,
+                ..
+            } => Level::Error,
+            Self::SessionHarnessTerminated { ok: false, .. }
+            | Self::SessionReset { error: Some(_), .. } => Level::Warning,
+            Self::PollCycle {
+                failures, errors, ..
+            } if *failures > 0 || !errors.is_empty() => Level::Warning,
+            other => other.usual_level(),
+        }
     }
 }

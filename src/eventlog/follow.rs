@@ -59,7 +59,14 @@ impl Follower {
     /// [`Error::Unreadable`] when the file is there but cannot be opened.
     pub fn open(path: &Path, filter: Filter, beginning: Beginning) -> Result<Self, Error> {
         let unreadable = Error::unreadable(path);
-        let mut open = open_if_there(path).map_err(&unreadable)?.map(Open::new);
+        let current = open_if_there(path).map_err(&unreadable)?;
+        let there = match (current, rotated(path).map_err(&unreadable)?.pop()) {
+            // Right after a rotation there may be no current file: the newest full one is where
+            // the log ends.
+            (None, Some((_, newest))) => open_if_there(&newest).map_err(&unreadable)?,
+            (current, _) => current,
+        };
+        let mut open = there.map(Open::new);
         if let (Some(open), Beginning::End) = (&mut open, beginning) {
             open.file.seek(SeekFrom::End(0)).map_err(&unreadable)?;
         }
@@ -96,11 +103,7 @@ impl Follower {
     /// # Errors
     /// [`Error::Unreadable`] when the system refuses to read on.
     pub fn try_next(&mut self) -> Result<Option<Record>, Error> {
-        while self.ready.is_empty() {
-            if !self.look()? {
-                return Ok(None);
-            }
-        }
+        while self.ready.is_empty() && self.look()? {}
         Ok(self.ready.pop_front())
     }
 
@@ -113,10 +116,7 @@ impl Follower {
     /// Reads some lines; tells whether looking again at once may bring more.
     fn look(&mut self) -> Result<bool, Error> {
         if self.open.is_none() {
-            self.open = self.open_path(&self.path)?;
-        }
-        if self.open.is_none() {
-            return Ok(false);
+            return self.advance();
         }
         if self.read_lines()? {
             return Ok(true);
@@ -127,11 +127,7 @@ impl Follower {
         };
         if FileId::at(&self.path).map_err(&unreadable)? != Some(open.id) {
             // Rotated after the end was seen: a record may have come in between.
-            let more = self.read_lines()?;
-            if !more {
-                self.advance()?;
-            }
-            return Ok(self.open.is_some());
+            return Ok(self.read_lines()? || self.advance()?);
         }
         let length = open.file.get_ref().metadata().map_err(&unreadable)?.len();
         if open.file.stream_position().map_err(&unreadable)? > length {
@@ -166,12 +162,13 @@ impl Follower {
         Ok(true)
     }
 
-    /// Goes on to the file that follows the one that was read to its end.
-    fn advance(&mut self) -> Result<(), Error> {
-        self.skipped += u64::from(self.lines.give_up());
-        let done = self.open.take().map(|open| open.id);
+    /// Goes on to the file that follows the one that was read to its end; tells whether there is one.
+    ///
+    /// The finished file stays open until then, so that no other can be taken for it.
+    fn advance(&mut self) -> Result<bool, Error> {
         // The current file is opened first, so that a rotation right now cannot hide one.
         let current = self.open_path(&self.path)?;
+        let done = self.open.as_ref().map(|open| open.id);
         let mut later = Vec::new();
         for (_, path) in rotated(&self.path).map_err(Error::unreadable(&self.path))? {
             if let Some(open) = self.open_path(&path)? {
@@ -182,8 +179,12 @@ impl Follower {
                 }
             }
         }
-        self.open = later.into_iter().next().or(current);
-        Ok(())
+        let Some(next) = later.into_iter().next().or(current) else {
+            return Ok(false);
+        };
+        self.skipped += u64::from(self.lines.give_up());
+        self.open = Some(next);
+        Ok(true)
     }
 
     fn open_path(&self, path: &Path) -> Result<Option<Open>, Error> {

@@ -17,6 +17,7 @@ mod phrases;
 mod reader;
 mod record;
 mod reference;
+mod sentences;
 mod vocabulary;
 mod writer;
 

@@ -1,6 +1,6 @@
 //! The words for kinds and reasons.
 
-use super::describe::Words;
+use super::sentences::Words;
 use crate::model::{DropReason, HoldReason};
 
 /// `comment by @octocat`; empty where the record is about no event.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use super::Level;
 use super::decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
-use super::{FIELDS, Level};
 use crate::model::{
     ControlCommand, DeliveryId, DropReason, EventKey, EventKind, HarnessName, HarnessSessionId,
     HoldReason, ItemKind, Login, RepoRef, SessionName, WorkItemRef,
@@ -32,7 +32,7 @@ macro_rules! vocabulary {
         pub enum Decision {
             $($(#[doc = $doc])+ $variant {
                 $(
-                    #[doc = concat!("The field `", stringify!($field), "`, as [`FIELDS`] explains it.")]
+                    #[doc = concat!("The field `", stringify!($field), "`, as [`FIELDS`](super::FIELDS) explains it.")]
                     #[serde(skip_serializing_if = "absent")]
                     $(#[$meta])*
                     $field: $type,
@@ -49,7 +49,7 @@ macro_rules! vocabulary {
                 }
             }
 
-            fn usual_level(&self) -> Level {
+            pub(super) fn usual_level(&self) -> Level {
                 match self {
                     $(Self::$variant { .. } => [$(Level::$level),+][0],)+
                 }
@@ -403,32 +403,4 @@ vocabulary! {
     ConfigReloaded = "config.reloaded", Info { config: String, changed: Vec<String> }
     /// A changed configuration has errors; the one before stays in force.
     ConfigRejected = "config.rejected", Error { config: String, errors: Vec<String> }
-}
-
-impl Decision {
-    /// Returns how loud it is: the usual level of its type, unless its fields say otherwise.
-    #[must_use]
-    pub fn level(&self) -> Level {
-        match self {
-            Self::RoutingDropped { reason, .. } => match reason {
-                DropReason::UnauthorizedActor => Level::Warning,
-                DropReason::SelfAuthored | DropReason::EmptyReview => Level::Debug,
-                _ => Level::Info,
-            },
-            Self::DispatchDropped {
-                reason: DropReason::SessionOccupied,
-                ..
-            } => Level::Error,
-            Self::ControlCommand {
-                effect: Effect::Failed,
-                ..
-            } => Level::Error,
-            Self::SessionHarnessTerminated { ok: false, .. }
-            | Self::SessionReset { error: Some(_), .. } => Level::Warning,
-            Self::PollCycle {
-                failures, errors, ..
-            } if *failures > 0 || !errors.is_empty() => Level::Warning,
-            other => other.usual_level(),
-        }
-    }
 }
