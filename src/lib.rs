@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod eventlog;
 pub mod host;
 pub mod model;
 pub mod process;

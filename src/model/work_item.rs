@@ -290,7 +290,8 @@ fn unescape(text: &str) -> Option<String> {
 /// The name of a work item's tmux session: `loop-<slug>`.
 ///
 /// Only [`WorkItemRef::session_name`] makes one, so no file or payload can choose what is killed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
 pub struct SessionName(String);
 
 impl SessionName {

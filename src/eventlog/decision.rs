@@ -1,0 +1,145 @@
+//! The types that the vocabulary is made of.
+
+use serde::Serialize;
+
+use super::{Decision, Level};
+use crate::model::{DeliveryId, DropReason, EventKey, EventKind, Login, WorkItemRef};
+
+/// One row of the vocabulary: what `the-loop events --types` and the reference page show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventType {
+    /// The name, `<subject>.<verb>`.
+    pub name: &'static str,
+    /// The usual level first, then those that it takes where its fields say so.
+    pub levels: &'static [Level],
+    /// The fields that follow the envelope, in order; absent ones are left out of the record.
+    pub fields: &'static [&'static str],
+    /// What it means, in one line.
+    pub description: &'static str,
+}
+
+/// The delivery that a decision is about; its fields stand in the record one by one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct About {
+    /// The work item whose session it is for.
+    pub work_item: WorkItemRef,
+    /// Its number in the inbox.
+    pub delivery: DeliveryId,
+    /// The event that it carries.
+    pub key: EventKey,
+    /// The event's kind.
+    pub kind: EventKind,
+    /// Who did the act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Login>,
+}
+
+impl About {
+    /// The names of its fields, in order.
+    pub const FIELDS: &'static [&'static str] = &["work_item", "delivery", "key", "kind", "actor"];
+}
+
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+    };
+}
+
+words! {
+    /// Where a control command was given.
+    ControlOrigin {
+        /// In a comment or review.
+        Comment,
+        /// On the command line.
+        Cli,
+    }
+}
+
+words! {
+    /// What a control command did.
+    Effect {
+        /// It started a session.
+        Spawned,
+        /// It let a paused session go on.
+        Resumed,
+        /// It paused the session.
+        Paused,
+        /// It ended the session.
+        Stopped,
+        /// It was remembered; nothing had to be done.
+        Noop,
+        /// It could not be carried out.
+        Failed,
+    }
+}
+
+words! {
+    /// What ended a work item on GitHub.
+    CloseReason {
+        /// The issue was closed.
+        IssueClosed,
+        /// The pull request was merged.
+        PrMerged,
+        /// The pull request was closed without a merge.
+        PrClosed,
+    }
+}
+
+words! {
+    /// Why a session could not be started.
+    SpawnFailure {
+        /// A session that is still live, and not ours to adopt, holds the name.
+        NameTakenLive,
+        /// The harness ended inside its probe window.
+        HarnessEnded,
+        /// tmux did not answer.
+        TmuxUnanswered,
+        /// tmux answered with an error.
+        TmuxRefused,
+        /// The workspace or the harness could not be made ready.
+        NotPrepared,
+    }
+}
+
+words! {
+    /// Whether a message may have been said before.
+    Repeat {
+        /// It was said once.
+        No,
+        /// The session died between paste and confirmation, so the agent may have read it twice.
+        Possible,
+    }
+}
+
+impl Decision {
+    /// Returns how loud it is: the usual level of its type, unless its fields say otherwise.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::RoutingDropped { reason, .. } => match reason {
+                DropReason::UnauthorizedActor => Level::Warning,
+                DropReason::SelfAuthored | DropReason::EmptyReview => Level::Debug,
+                _ => Level::Info,
+            },
+            Self::DispatchDropped {
+                reason: DropReason::SessionOccupied,
+                ..
+            } => Level::Error,
+            Self::ControlCommand {
+                effect: Effect::Failed,
+                ..
+            } => Level::Error,
+            Self::SessionHarnessTerminated { ok: false, .. }
+            | Self::SessionReset { error: Some(_), .. } => Level::Warning,
+            Self::PollCycle {
+                failures, errors, ..
+            } if *failures > 0 || !errors.is_empty() => Level::Warning,
+            other => other.usual_level(),
+        }
+    }
+}

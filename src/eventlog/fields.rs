@@ -1,0 +1,87 @@
+//! What each field means; one name has one meaning, whatever type it stands in.
+
+/// A field's name and meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// The name.
+    pub name: &'static str,
+    /// What it says, in one line.
+    pub meaning: &'static str,
+}
+
+macro_rules! fields {
+    ($($name:literal: $meaning:literal,)+) => {
+        /// Every field of every type, by name.
+        pub const FIELDS: &[Field] = &[$(Field { name: $name, meaning: $meaning },)+];
+    };
+}
+
+fields! {
+    "actor": "login of the account that did the act, or of the operator",
+    "adopted": "whether the live session came from another spawn and was recorded first",
+    "attempt": "which attempt this is, from 1",
+    "attempts": "how many attempts were made",
+    "changed": "keys whose values changed",
+    "chars": "length of the text that was delivered, in characters",
+    "closed_ref": "the issue or pull request that was closed",
+    "closures": "work items found closed",
+    "command": "the control command: `start`, `stop`, `pause` or `resume`",
+    "commands": "the control commands that contradict each other",
+    "comments_forwarded": "new comments, reviews and CI failures that were stored",
+    "config": "path of the configuration file",
+    "content": "name of the reaction",
+    "count": "how many",
+    "cwd": "directory that the harness runs in",
+    "cycles": "how many cycles the poller did",
+    "deliveries": "numbers of the deliveries in the inbox",
+    "delivery": "number of the delivery in the inbox",
+    "detail": "what exactly it waits for, where that is known",
+    "duration_ms": "how long it took, in milliseconds",
+    "effect": "what the command did: `spawned`, `resumed`, `paused`, `stopped`, `noop` or `failed`",
+    "ended": "how the harness had ended: `code:<n>`, `signal:<n>` or `failed`",
+    "error": "what went wrong, in words",
+    "errors": "what went wrong, one text each",
+    "failures": "deliveries and reads that failed",
+    "found": "whether anything was recorded",
+    "gh_delivery": "GitHub's own id of the webhook delivery; recorded, never identity",
+    "harness": "configured name of the agent program",
+    "harness_session_id": "the conversation that a respawn resumes",
+    "held_ms": "how long it had been held before, in milliseconds",
+    "holder": "process that holds the lock",
+    "interrupted": "whether it was stopped before its end",
+    "interval_seconds": "time between two cycles, in seconds",
+    "item_kind": "`issue` or `pull-request`",
+    "items_seen": "work items in the listings",
+    "key": "identity of the event: `<host>:<kind>:<id>@<version>`",
+    "kind": "kind of the event: `issue_comment`, `review`, `workflow_run`, …",
+    "lock": "path of the lock",
+    "max_attempts": "how many attempts there are",
+    "merged": "whether a pull request was merged",
+    "ok": "whether it worked",
+    "once": "whether the poller does one cycle and ends",
+    "possible_repeat": "`possible` where the agent may read the text a second time, else `no`",
+    "previous": "what it was called before",
+    "reason": "why, as one word from a fixed list",
+    "remaining": "requests left in GitHub's rate limit",
+    "removed": "what was removed",
+    "renamed_to": "the new name",
+    "replaced": "whether an older record of the same work item gave way",
+    "repo": "repository",
+    "repos": "repositories",
+    "requests": "requests sent to GitHub",
+    "resumed": "whether the recorded conversation goes on",
+    "signal": "signal that ended the process",
+    "silent_ms": "how long the server had been silent, in milliseconds",
+    "socket": "the tmux server",
+    "spawns": "sessions started",
+    "tmux_target": "name of the tmux session",
+    "unchanged": "requests that GitHub answered with `not modified`; they cost no rate limit",
+    "until": "when it ends, in UTC",
+    "url": "where a person reads it",
+    "version": "version of this program",
+    "via": "where the command was given: `comment` or `cli`",
+    "was_live": "whether the session was live",
+    "will_retry": "whether it is tried again by itself",
+    "work_item": "the work item",
+    "work_items": "the work items",
+}

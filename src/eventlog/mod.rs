@@ -1,0 +1,37 @@
+//! The event log: what the program decided, one JSON object a line.
+//!
+//! [`Decision`] is the whole vocabulary: what is not in it cannot be written. [`EventLog`] appends,
+//! [`read`], [`tail`] and [`Follower`] read back, [`describe`] says a record in words. The log is
+//! written for people and never read to decide anything; a log that cannot be written changes nothing
+//! but a warning. `docs/event-types.md` is generated from [`TYPES`] and [`FIELDS`].
+
+mod append;
+mod decision;
+mod describe;
+mod fields;
+mod files;
+mod filter;
+mod follow;
+mod lines;
+mod phrases;
+mod reader;
+mod record;
+mod reference;
+mod sentences;
+mod vocabulary;
+mod writer;
+
+pub use append::Rotation;
+pub use decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
+pub use describe::{Line, describe};
+pub use fields::{FIELDS, Field};
+pub use filter::{BadSince, Filter, parse_since};
+pub use follow::{Beginning, Follower};
+pub use reader::{Error, Reader, Tail, read, tail};
+pub use record::{Level, Record};
+pub use reference::reference;
+pub use vocabulary::{Decision, TYPES};
+pub use writer::EventLog;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The words for kinds and reasons.
+
+use super::sentences::Words;
+use crate::model::{DropReason, HoldReason};
+
+/// `comment by @octocat`; empty where the record is about no event.
+pub(super) fn act(w: &Words<'_>, by: &str) -> String {
+    let kind = match w.get("kind") {
+        "issue_comment" => "comment",
+        "review_comment" => "review comment",
+        "workflow_run" | "check_run" | "status" => "CI failure",
+        "armed" => "label",
+        other => other,
+    };
+    if kind.is_empty() {
+        String::new()
+    } else {
+        format!("{kind}{by}")
+    }
+}
+
+/// Says why something is not delivered; a word of another version stays as it is.
+pub(super) fn drop_phrase(word: &str) -> &str {
+    let Ok(reason) = word.parse::<DropReason>() else {
+        return word;
+    };
+    match reason {
+        DropReason::UnauthorizedActor => "not in routing.authorizedUsers",
+        DropReason::SelfAuthored => "written by the loop itself",
+        DropReason::SpawnPolicy => "no session, and the item does not carry the label",
+        DropReason::AwaitingStart => "no session; waits for the-loop start",
+        DropReason::SessionPaused => "session is paused",
+        DropReason::SessionStopped => "session was stopped",
+        DropReason::ItemClosed => "item is closed",
+        DropReason::SessionOccupied => "session name is occupied and cannot be cleared",
+        DropReason::Superseded => "edited since; the newer version counts",
+        DropReason::Deleted => "deleted on GitHub",
+        DropReason::ControlAmbiguous => "two different control words",
+        DropReason::NothingToResume => "nothing is paused",
+        DropReason::EmptyReview => "review without text; its comments say it all",
+        DropReason::ForeignHead => "commit is not the head, or the head is in another repository",
+        DropReason::ByOperator => "by an operator",
+        DropReason::Reset => "item was reset",
+    }
+}
+
+/// Says what a delivery waits for; a word of another version stays as it is.
+pub(super) fn hold_phrase(word: &str) -> &str {
+    let Ok(reason) = word.parse::<HoldReason>() else {
+        return word;
+    };
+    match reason {
+        HoldReason::TmuxSilent => "tmux does not answer",
+        HoldReason::AgentOutlivesSession => "session is gone, but its agent still runs",
+        HoldReason::EnterPending => "the message before is still being entered",
+        HoldReason::NoAgent => "pane runs a shell, not an agent",
+        HoldReason::PaneInMode => "somebody scrolls the pane",
+        HoldReason::InputOff => "input of the pane is switched off",
+        HoldReason::Starting => "agent is still starting",
+        HoldReason::SessionPaused => "session is paused",
+        HoldReason::Rate => "comments answer each other too fast",
+        HoldReason::Grouping => "the rest of the review is still coming in",
+    }
+}
+
+/// Says why a session could not be started.
+pub(super) fn spawn_phrase(word: &str) -> &str {
+    match word {
+        "name-taken-live" => "its name is taken by a live session that is not registered",
+        "harness-ended" => "the agent ended at once",
+        "tmux-unanswered" => "tmux did not answer",
+        "tmux-refused" => "tmux refused",
+        "not-prepared" => "could not be prepared",
+        other => other,
+    }
+}

@@ -1,0 +1,406 @@
+//! The vocabulary itself: one variant per event type, in the order in which the reference shows them.
+//!
+//! A field's name means the same in every type; [`FIELDS`](super::FIELDS) explains each once.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+
+use super::Level;
+use super::decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
+use crate::model::{
+    ControlCommand, DeliveryId, DropReason, EventKey, EventKind, HarnessName, HarnessSessionId,
+    HoldReason, ItemKind, Login, RepoRef, SessionName, WorkItemRef,
+};
+
+/// Tells whether a field has nothing to say, which leaves it out of the record.
+fn absent<T: Serialize>(value: &T) -> bool {
+    serde_json::to_value(value).is_ok_and(|value| value.is_null())
+}
+
+fn path<S: Serializer>(value: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&value.display())
+}
+
+macro_rules! vocabulary {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $($level:ident)|+ {
+        $($(#[$meta:meta])* $field:ident: $type:ty),* $(,)?
+    })+) => {
+        /// One thing that the program decided or learned, with the fields that its type has.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        pub enum Decision {
+            $($(#[doc = $doc])+ $variant {
+                $(
+                    #[doc = concat!("The field `", stringify!($field), "`, as [`FIELDS`](super::FIELDS) explains it.")]
+                    #[serde(skip_serializing_if = "absent")]
+                    $(#[$meta])*
+                    $field: $type,
+                )*
+            },)+
+        }
+
+        impl Decision {
+            /// Returns the name of its type, `<subject>.<verb>`.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)+
+                }
+            }
+
+            pub(super) fn usual_level(&self) -> Level {
+                match self {
+                    $(Self::$variant { .. } => [$(Level::$level),+][0],)+
+                }
+            }
+        }
+
+        /// Every event type that there is.
+        pub const TYPES: &[EventType] = &[$(EventType {
+            name: $name,
+            levels: &[$(Level::$level),+],
+            fields: &[$(stringify!($field)),*],
+            description: concat!($($doc),+).trim_ascii(),
+        },)+];
+    };
+}
+
+vocabulary! {
+    /// A payload was understood and decided against before it became a delivery.
+    RoutingDropped = "routing.dropped", Info | Debug | Warning {
+        reason: DropReason,
+        key: EventKey,
+        kind: EventKind,
+        work_items: Vec<WorkItemRef>,
+        actor: Option<Login>,
+        url: Option<String>,
+    }
+    /// A pull request names these work items, but nothing proves that it belongs to them.
+    RoutingLinkageDropped = "routing.linkage_dropped", Info {
+        work_item: WorkItemRef,
+        work_items: Vec<WorkItemRef>,
+        reason: DropReason,
+        actor: Option<Login>,
+    }
+    /// An event is stored; from here on it cannot be lost.
+    InboxAccepted = "inbox.accepted", Debug {
+        key: EventKey,
+        kind: EventKind,
+        work_items: Vec<WorkItemRef>,
+        deliveries: Vec<DeliveryId>,
+        actor: Option<Login>,
+        url: Option<String>,
+        gh_delivery: Option<String>,
+    }
+    /// The same version of the same object had been stored before.
+    InboxDuplicate = "inbox.duplicate", Debug {
+        key: EventKey,
+        kind: EventKind,
+        work_items: Vec<WorkItemRef>,
+        gh_delivery: Option<String>,
+    }
+    /// A work item was seen for the first time; what was said before is known and will not be said again.
+    InboxBaselined = "inbox.baselined", Info { work_item: WorkItemRef, count: u64 }
+    /// An operator put deliveries back in the queue.
+    InboxRetried = "inbox.retried", Info { work_item: WorkItemRef, count: u64 }
+    /// Payloads past their retention were removed; their keys stay.
+    InboxPruned = "inbox.pruned", Debug { count: u64 }
+
+    /// A work item carries the label, so that a start may give it a session.
+    ItemArmed = "item.armed", Info { work_item: WorkItemRef, actor: Option<Login>, count: u64 }
+    /// A work item no longer carries the label.
+    ItemDisarmed = "item.disarmed", Info { work_item: WorkItemRef, actor: Option<Login> }
+    /// A work item was opened again.
+    ItemReopened = "item.reopened", Info { work_item: WorkItemRef, actor: Option<Login> }
+    /// A repository was renamed or moved; its work items are known under the new name.
+    ItemRenamed = "item.renamed", Info { work_item: WorkItemRef, previous: WorkItemRef }
+
+    /// A worker took a delivery and begins an attempt.
+    DispatchClaimed = "dispatch.claimed", Debug { #[serde(flatten)] about: About, attempt: u32 }
+    /// The text is in the session, exactly once unless it says otherwise.
+    DispatchSucceeded = "dispatch.succeeded", Info {
+        #[serde(flatten)] about: About,
+        harness: HarnessName,
+        tmux_target: SessionName,
+        attempt: u32,
+        chars: u64,
+        held_ms: Option<u64>,
+        possible_repeat: Repeat,
+    }
+    /// A delivery was decided against; it will not be tried again.
+    DispatchDropped = "dispatch.dropped", Info | Error {
+        #[serde(flatten)] about: About,
+        reason: DropReason,
+        harness: Option<HarnessName>,
+        tmux_target: Option<SessionName>,
+        error: Option<String>,
+    }
+    /// A delivery waits for a condition; waiting costs no attempt.
+    DispatchHeld = "dispatch.held", Info {
+        #[serde(flatten)] about: About,
+        reason: HoldReason,
+        tmux_target: Option<SessionName>,
+        detail: Option<String>,
+    }
+    /// An attempt failed.
+    DispatchFailed = "dispatch.failed", Error {
+        #[serde(flatten)] about: About,
+        harness: Option<HarnessName>,
+        tmux_target: Option<SessionName>,
+        error: String,
+        attempt: u32,
+        max_attempts: u32,
+        will_retry: bool,
+    }
+    /// A worker broke down in the middle of an attempt; a defect of this program.
+    DispatchError = "dispatch.error", Error { #[serde(flatten)] about: About, error: String, will_retry: bool }
+
+    /// A control command was carried out, or remembered.
+    ControlCommand = "control.command", Info | Error {
+        work_item: WorkItemRef,
+        command: ControlCommand,
+        via: ControlOrigin,
+        effect: Effect,
+        actor: Option<Login>,
+        delivery: Option<DeliveryId>,
+        key: Option<EventKey>,
+        error: Option<String>,
+    }
+    /// A control command was refused; nothing of it is remembered.
+    ControlRejected = "control.rejected", Warning {
+        work_item: WorkItemRef,
+        command: ControlCommand,
+        via: ControlOrigin,
+        reason: DropReason,
+        actor: Option<Login>,
+        delivery: Option<DeliveryId>,
+        key: Option<EventKey>,
+    }
+    /// One text holds different control words; none was obeyed.
+    ControlAmbiguous = "control.ambiguous", Warning {
+        work_items: Vec<WorkItemRef>,
+        commands: Vec<ControlCommand>,
+        actor: Option<Login>,
+        key: EventKey,
+    }
+    /// The ticket shows a control command that was given elsewhere.
+    ControlAnnounced = "control.announced", Info { work_item: WorkItemRef, command: ControlCommand }
+    /// The ticket could not be told of a control command; the command itself stands.
+    ControlAnnounceFailed = "control.announce_failed", Warning {
+        work_item: WorkItemRef,
+        command: ControlCommand,
+        error: String,
+    }
+
+    /// A session is recorded.
+    SessionRegistered = "session.registered", Info {
+        work_item: WorkItemRef,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        #[serde(serialize_with = "path")] cwd: PathBuf,
+        replaced: bool,
+    }
+    /// An agent was started for a work item that had none.
+    SessionSpawned = "session.spawned", Info {
+        #[serde(flatten)] about: About,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        tmux_target: SessionName,
+        #[serde(serialize_with = "path")] cwd: PathBuf,
+    }
+    /// An agent could not be started.
+    SessionSpawnFailed = "session.spawn_failed", Error {
+        #[serde(flatten)] about: About,
+        harness: HarnessName,
+        tmux_target: SessionName,
+        reason: SpawnFailure,
+        error: String,
+        attempt: u32,
+        will_retry: bool,
+    }
+    /// A session that had ended was started again.
+    SessionRespawned = "session.respawned", Info {
+        #[serde(flatten)] about: About,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        tmux_target: SessionName,
+        resumed: bool,
+        ended: Option<String>,
+    }
+    /// A session that seemed to have ended is live; the delivery went into it.
+    SessionRespawnAverted = "session.respawn_averted", Info {
+        #[serde(flatten)] about: About,
+        harness: HarnessName,
+        tmux_target: SessionName,
+        adopted: bool,
+    }
+    /// The recorded conversation could not be resumed; a fresh one begins.
+    SessionResumeFailed = "session.resume_failed", Warning {
+        #[serde(flatten)] about: About,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        error: String,
+    }
+    /// A harness was noticed to have ended; the next event starts it again.
+    SessionEnded = "session.ended", Info {
+        work_item: WorkItemRef,
+        harness: HarnessName,
+        tmux_target: SessionName,
+        ended: Option<String>,
+    }
+    /// A session is kept, and nothing is delivered into it.
+    SessionPaused = "session.paused", Info {
+        work_item: WorkItemRef,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        actor: Option<Login>,
+    }
+    /// A paused session is delivered into again.
+    SessionResumed = "session.resumed", Info {
+        work_item: WorkItemRef,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        actor: Option<Login>,
+    }
+    /// A session no longer belongs to an agent.
+    SessionClosed = "session.closed", Info {
+        work_item: WorkItemRef,
+        harness: HarnessName,
+        harness_session_id: HarnessSessionId,
+        actor: Option<Login>,
+    }
+    /// A closed session's screen is kept for reading.
+    SessionRetained = "session.retained", Info {
+        work_item: WorkItemRef,
+        tmux_target: SessionName,
+    }
+    /// A harness was asked to end.
+    SessionHarnessTerminated = "session.harness_terminated", Info | Warning {
+        work_item: WorkItemRef,
+        harness: HarnessName,
+        tmux_target: SessionName,
+        ok: bool,
+        error: Option<String>,
+    }
+    /// A session holds a person's own pane beside an ended harness; it was given another name.
+    SessionSetAside = "session.set_aside", Warning {
+        work_item: WorkItemRef,
+        tmux_target: SessionName,
+        renamed_to: String,
+    }
+    /// A session was closed because its work item was.
+    SessionAutoclosed = "session.autoclosed", Info {
+        work_item: WorkItemRef,
+        reason: CloseReason,
+        merged: bool,
+        delivery: Option<DeliveryId>,
+    }
+    /// Something linked to the work item was closed, but not the item itself.
+    SessionKeptOpen = "session.kept_open", Info {
+        work_item: WorkItemRef,
+        reason: CloseReason,
+        closed_ref: WorkItemRef,
+        delivery: Option<DeliveryId>,
+    }
+    /// Everything recorded about a work item was forgotten, or nothing was.
+    SessionReset = "session.reset", Info | Warning {
+        work_item: WorkItemRef,
+        actor: Option<Login>,
+        removed: Vec<String>,
+        was_live: bool,
+        found: bool,
+        error: Option<String>,
+    }
+    /// The ticket says where its session runs.
+    SessionAnnounced = "session.announced", Info {
+        work_item: WorkItemRef,
+        tmux_target: SessionName,
+    }
+    /// The ticket could not be told where its session runs; the session stands.
+    SessionAnnounceFailed = "session.announce_failed", Warning {
+        work_item: WorkItemRef,
+        tmux_target: SessionName,
+        error: String,
+    }
+
+    /// A tmux server left calls unanswered; what is meant for it waits.
+    TmuxSilent = "tmux.silent", Warning { socket: String, error: String }
+    /// A silent tmux server answers again.
+    TmuxAnswered = "tmux.answered", Info { socket: String, silent_ms: u64 }
+
+    /// A reaction shows on GitHub what became of a comment.
+    ReactionAdded = "reaction.added", Debug { work_item: WorkItemRef, key: EventKey, content: String }
+    /// A reaction could not be added; the delivery itself stands.
+    ReactionFailed = "reaction.failed", Warning {
+        work_item: WorkItemRef,
+        key: EventKey,
+        content: String,
+        error: String,
+    }
+
+    /// One look at every watched repository is over.
+    PollCycle = "poll.cycle", Debug | Warning {
+        items_seen: u64,
+        spawns: u64,
+        comments_forwarded: u64,
+        closures: u64,
+        failures: u64,
+        errors: Vec<String>,
+        requests: u64,
+        unchanged: u64,
+        duration_ms: u64,
+        interrupted: bool,
+    }
+    /// A work item left the listing and GitHub says that it is over.
+    PollClosureDetected = "poll.closure_detected", Info {
+        work_item: WorkItemRef,
+        item_kind: ItemKind,
+        merged: bool,
+    }
+    /// A repository could not be read; the others were.
+    PollProviderError = "poll.provider_error", Error { repo: RepoRef, error: String, will_retry: bool }
+    /// One work item could not be read; the others were.
+    PollItemError = "poll.item_error", Error { work_item: WorkItemRef, error: String, will_retry: bool }
+    /// GitHub asks for patience; polling goes on afterwards.
+    PollRateLimited = "poll.rate_limited", Warning { until: String, remaining: Option<u64> }
+    /// The attempts of a delivery are spent; a newer version of this program tries once more.
+    PollCommentFailed = "poll.comment_failed", Error {
+        #[serde(flatten)] about: About,
+        attempts: u32,
+        error: String,
+        version: String,
+    }
+    /// The attempts of a first spawn are spent; `the-loop start` begins again.
+    PollSpawnFailed = "poll.spawn_failed", Error {
+        #[serde(flatten)] about: About,
+        attempts: u32,
+        error: String,
+        version: String,
+    }
+    /// A newer version tries deliveries again that an older one had given up.
+    PollRearmed = "poll.rearmed", Info {
+        work_item: WorkItemRef,
+        deliveries: Vec<DeliveryId>,
+        version: String,
+    }
+    /// The ticket says that something could not be delivered.
+    PollGiveupReported = "poll.giveup_reported", Info { work_item: WorkItemRef, delivery: DeliveryId }
+    /// The ticket could not be told that something could not be delivered.
+    PollGiveupReportFailed = "poll.giveup_report_failed", Warning {
+        work_item: WorkItemRef,
+        delivery: DeliveryId,
+        error: String,
+    }
+
+    /// A poller watches.
+    PollerStarted = "poller.started", Info { version: String, interval_seconds: u64, repos: Vec<RepoRef>, once: bool }
+    /// A poller ended.
+    PollerStopped = "poller.stopped", Info { cycles: u64, signal: Option<String>, error: Option<String> }
+    /// Another poller holds this state; this one did not start.
+    PollerBlocked = "poller.blocked", Warning { holder: Option<i32>, lock: String }
+    /// A changed configuration is in force.
+    ConfigReloaded = "config.reloaded", Info { config: String, changed: Vec<String> }
+    /// A changed configuration has errors; the one before stays in force.
+    ConfigRejected = "config.rejected", Error { config: String, errors: Vec<String> }
+}
