@@ -77,6 +77,21 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// Returns the closing line of a report, where the message does not say what to do itself.
+    #[must_use]
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Invalid(_) => Some(
+                "`the-loop config check` checks again; `the-loop config schema` lists every key.",
+            ),
+            Self::NoHome | Self::NoFile { .. } | Self::Unusable { .. } | Self::NoSources { .. } => {
+                None
+            }
+        }
+    }
+}
+
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }

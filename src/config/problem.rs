@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::Path;
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::key_path::KeyPath;
 
 /// A position in the file, both counted from 1, the column in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
     /// The line.
     pub line: usize,
@@ -21,7 +24,7 @@ impl fmt::Display for Place {
 }
 
 /// One thing that is wrong, or worth a warning.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Where, if it is in the file.
     pub place: Option<Place>,
@@ -29,6 +32,7 @@ pub struct Problem {
     pub key: String,
     /// What was expected, what was found, what to do.
     pub message: String,
+    #[serde(skip)]
     path: KeyPath,
 }
 
@@ -74,6 +78,12 @@ impl Problems {
     pub(super) fn new(file: String, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.place);
         Self { file, list }
+    }
+
+    /// Returns the object that `config check --json` prints.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({"file": self.file, "valid": false, "problems": self.list, "warnings": [], "notes": []})
     }
 }
 

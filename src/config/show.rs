@@ -231,6 +231,18 @@ impl Loaded {
         parts.join("\n")
     }
 
+    /// Returns the object that `config check --json` prints for a file without problems.
+    #[must_use]
+    pub fn check_json(&self) -> Value {
+        json!({
+            "file": self.shown_path,
+            "valid": true,
+            "problems": [],
+            "warnings": self.warnings,
+            "notes": self.notes,
+        })
+    }
+
     fn describe(&self, origin: &Origin) -> String {
         match origin {
             Origin::Default => "default".to_owned(),

@@ -271,3 +271,24 @@ fn check_sums_up_what_is_set_up() {
         "~/.the-loop/cli-config.yaml is valid (the default): 1 repository, acting for @octocat\n"
     );
 }
+
+#[test]
+fn check_has_a_json_twin() {
+    let place = Place::new();
+    let Err(ConfigError::Invalid(problems)) = place.load("zzzz: 1") else {
+        unreachable!("an unknown key is a problem");
+    };
+    assert_eq!(
+        problems.json()["problems"],
+        serde_json::json!([{
+            "place": {"line": 1, "column": 1},
+            "key": "zzzz",
+            "message": "unknown key; `the-loop config schema` lists every key",
+        }])
+    );
+    let fine = place.load("").unwrap().check_json();
+    assert_eq!(
+        (&fine["valid"], fine["warnings"].as_array().map(Vec::len)),
+        (&true.into(), Some(1))
+    );
+}
