@@ -8,6 +8,9 @@
 pub mod clock;
 pub mod config;
 pub mod eventlog;
+pub mod harness;
 pub mod host;
 pub mod model;
 pub mod process;
+pub mod telemetry;
+pub mod workspace;

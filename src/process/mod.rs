@@ -4,6 +4,7 @@
 //! means.
 
 pub mod child;
+pub mod detach;
 pub mod identity;
 #[cfg(target_os = "linux")]
 mod identity_linux;
@@ -13,3 +14,5 @@ mod run;
 pub mod signal;
 pub mod table;
 pub mod ticket;
+
+pub use run::{Command, Completeness, Environment, Error, Output, exec, find_program, run};
