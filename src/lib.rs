@@ -6,5 +6,7 @@
 //! the inbox. `docs/architecture.md` has the map.
 
 pub mod clock;
+pub mod demo;
+pub mod github;
 pub mod model;
 pub mod process;
