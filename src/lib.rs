@@ -7,7 +7,9 @@
 
 pub mod clock;
 pub mod config;
+pub mod demo;
 pub mod eventlog;
+pub mod github;
 pub mod harness;
 pub mod host;
 pub mod model;

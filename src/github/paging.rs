@@ -1,0 +1,388 @@
+//! Reading a list to its end.
+//!
+//! Lists that can be asked `since` a time are read by keyset: the next request begins at the last
+//! object's time, so nothing is skipped when objects move while we read. Page numbers are the way out
+//! where a whole page carries one second, and for lists that have no `since`.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde::de::DeserializeOwned;
+
+use super::payload::{
+    CheckRun, Comment, CommitStatus, Issue, IssueEvent, Pull, Review, ReviewComment, WorkflowRun,
+    parse_list,
+};
+use super::{Answer, GitHub, GitHubError, Reply};
+
+/// How many objects a page has; the most that GitHub gives.
+pub(super) const PER_PAGE: usize = 100;
+/// How many pages one call reads; a keyset list goes on from there at the next call.
+const MAX_PAGES: usize = 50;
+/// How far a cursor stays behind the newest object: GitHub's replicas can show an older one later.
+const OVERLAP: TimeDelta = TimeDelta::seconds(30);
+
+/// Where the next reading of a list begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Objects that changed at this time or later, by GitHub's clock; None: from the beginning.
+    pub since: Option<DateTime<Utc>>,
+    /// The condition that makes an unchanged list free. It belongs to `since`: a changed cursor has
+    /// none.
+    pub etag: Option<String>,
+}
+
+impl Cursor {
+    /// Begins at a time.
+    #[must_use]
+    pub fn since(at: DateTime<Utc>) -> Self {
+        Self {
+            since: Some(at),
+            etag: None,
+        }
+    }
+}
+
+/// The objects of a list.
+#[derive(Debug)]
+pub struct Elements<T> {
+    /// Those that could be read, each once, in GitHub's order.
+    pub items: Vec<T>,
+    /// What could not be read, as [`GitHubError::BadPayload`] each.
+    pub bad: Vec<GitHubError>,
+    /// The page that was not read because the call had enough; None: this is all.
+    pub next: Option<NextPage>,
+}
+
+/// A link to the next page, as GitHub gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextPage(String);
+
+/// A conditional reading of a list.
+#[derive(Debug)]
+pub struct Listing<T> {
+    /// What the list holds; None: nothing changed (304).
+    pub news: Option<Elements<T>>,
+    /// Where to begin next time. Store it together with what the news became.
+    pub cursor: Cursor,
+    /// GitHub's clock at this reading.
+    pub date: Option<DateTime<Utc>>,
+}
+
+/// What paging needs to know of an object.
+pub(super) trait Object: DeserializeOwned {
+    /// What tells it from the others of its list.
+    fn id(&self) -> u64;
+    /// When it last changed.
+    fn updated_at(&self) -> Option<DateTime<Utc>>;
+}
+
+macro_rules! objects {
+    ($($name:ident: $id:ident, $updated:ident;)+) => {
+        $(impl Object for $name {
+            fn id(&self) -> u64 { self.$id }
+            fn updated_at(&self) -> Option<DateTime<Utc>> { self.$updated }
+        })+
+    };
+}
+
+objects! {
+    Issue: number, updated_at;
+    Pull: number, updated_at;
+    Comment: id, updated_at;
+    ReviewComment: id, updated_at;
+    Review: id, submitted_at;
+    IssueEvent: id, created_at;
+    WorkflowRun: id, updated_at;
+    CheckRun: id, completed_at;
+    CommitStatus: id, updated_at;
+}
+
+/// Which objects a keyset reading is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those since the cursor; the cursor moves on.
+    News,
+    /// All, every time; the cursor only carries the ETag.
+    All,
+}
+
+/// Pages put together: an object that moved between two requests counts once, as it was last seen.
+struct Pages<T> {
+    items: Vec<T>,
+    at: HashMap<u64, usize>,
+    bad: Vec<GitHubError>,
+    read: usize,
+}
+
+impl<T: Object> Pages<T> {
+    fn new() -> Self {
+        Self {
+            items: Vec::new(),
+            at: HashMap::new(),
+            bad: Vec::new(),
+            read: 0,
+        }
+    }
+
+    /// Adds a page; returns how many objects it had and the newest time among them.
+    fn add(
+        &mut self,
+        answer: &Answer,
+        key: Option<&str>,
+    ) -> Result<(usize, Option<DateTime<Utc>>), GitHubError> {
+        let (items, bad) = parse_list::<T>(&answer.body, key, &answer.url)?;
+        let count = items.len() + bad.len();
+        let newest = items.iter().filter_map(Object::updated_at).max();
+        self.read += 1;
+        self.bad.extend(bad);
+        for item in items {
+            match self.at.get(&item.id()) {
+                Some(at) => self.items[*at] = item,
+                None => {
+                    self.at.insert(item.id(), self.items.len());
+                    self.items.push(item);
+                }
+            }
+        }
+        Ok((count, newest))
+    }
+
+    fn into_elements(self, next: Option<String>) -> Elements<T> {
+        Elements {
+            items: self.items,
+            bad: self.bad,
+            next: next.map(NextPage),
+        }
+    }
+}
+
+/// Writes a time as GitHub's queries take it.
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+fn keyset_url(path: &str, query: &str, since: Option<DateTime<Utc>>) -> String {
+    let mut url = format!("{path}?{query}sort=updated&direction=asc&per_page={PER_PAGE}");
+    if let Some(since) = since {
+        url.push_str("&since=");
+        url.push_str(&stamp(since));
+    }
+    url
+}
+
+impl GitHub {
+    /// Reads a list that knows `since`, oldest change first, to its end. `query` ends in `&` or is
+    /// empty.
+    pub(super) async fn keyset<T: Object>(
+        &self,
+        path: &str,
+        query: &str,
+        cursor: &Cursor,
+        extent: Extent,
+    ) -> Result<Listing<T>, GitHubError> {
+        let mut since = cursor.since;
+        let mut url = keyset_url(path, query, since);
+        let mut etag = cursor.etag.as_deref();
+        let mut pages = Pages::new();
+        loop {
+            let answer = match self.get(&url, etag.take()).await? {
+                Reply::Fresh(answer) => answer,
+                Reply::Unchanged { date, .. } => {
+                    return Ok(Listing {
+                        news: None,
+                        cursor: cursor.clone(),
+                        date,
+                    });
+                }
+            };
+            let (count, newest) = pages.add(&answer, None)?;
+            let (at_end, enough) = (answer.next.is_none(), pages.read >= MAX_PAGES);
+            if at_end || enough {
+                // A full page cannot tell by its ETag that another one began behind it.
+                let alone = pages.read == 1 && count < PER_PAGE;
+                return Ok(Listing {
+                    cursor: next_cursor(cursor, newest.max(since), alone, &answer, extent),
+                    date: answer.date,
+                    news: Some(pages.into_elements(answer.next)),
+                });
+            }
+            url = match newest {
+                Some(newest) if Some(newest) > since => {
+                    since = Some(newest);
+                    keyset_url(path, query, since)
+                }
+                _ => answer.next.unwrap_or_default(),
+            };
+        }
+    }
+
+    /// Reads a list by its links. With `Depth::FirstPage` the rest is left for
+    /// [`next_page`](Self::next_page).
+    pub(super) async fn linked<T: Object>(
+        &self,
+        url: &str,
+        key: Option<&str>,
+        etag: Option<&str>,
+        depth: Depth,
+    ) -> Result<Listing<T>, GitHubError> {
+        let first = match self.get(url, etag).await? {
+            Reply::Fresh(answer) => answer,
+            Reply::Unchanged { date, .. } => {
+                return Ok(Listing {
+                    news: None,
+                    cursor: Cursor {
+                        since: None,
+                        etag: etag.map(str::to_owned),
+                    },
+                    date,
+                });
+            }
+        };
+        let mut pages = Pages::new();
+        let (count, _) = pages.add(&first, key)?;
+        let keeps_etag = match depth {
+            // Newest first: whatever changes shows on the first page.
+            Depth::FirstPage => true,
+            Depth::Whole => first.next.is_none() && count < PER_PAGE,
+        };
+        let next = match depth {
+            Depth::FirstPage => first.next,
+            Depth::Whole => self.follow(first.next, key, &mut pages).await?,
+        };
+        Ok(Listing {
+            news: Some(pages.into_elements(next)),
+            cursor: Cursor {
+                since: None,
+                etag: first.etag.filter(|_| keeps_etag),
+            },
+            date: first.date,
+        })
+    }
+
+    /// Reads one more page.
+    pub(super) async fn next_page<T: Object>(
+        &self,
+        page: &NextPage,
+    ) -> Result<Elements<T>, GitHubError> {
+        let mut pages = Pages::new();
+        let answer = self.fresh(&page.0).await?;
+        pages.add(&answer, None)?;
+        Ok(pages.into_elements(answer.next))
+    }
+
+    /// Reads a whole list without condition.
+    pub(super) async fn all<T: Object>(&self, url: &str) -> Result<Elements<T>, GitHubError> {
+        let mut pages = Pages::new();
+        let next = self.follow(Some(url.to_owned()), None, &mut pages).await?;
+        Ok(pages.into_elements(next))
+    }
+
+    async fn follow<T: Object>(
+        &self,
+        mut next: Option<String>,
+        key: Option<&str>,
+        pages: &mut Pages<T>,
+    ) -> Result<Option<String>, GitHubError> {
+        while pages.read < MAX_PAGES {
+            let Some(url) = next else { break };
+            let answer = self.fresh(&url).await?;
+            pages.add(&answer, key)?;
+            next = answer.next;
+        }
+        Ok(next)
+    }
+
+    /// Reads without condition.
+    pub(super) async fn fresh(&self, url: &str) -> Result<Answer, GitHubError> {
+        match self.get(url, None).await? {
+            Reply::Fresh(answer) => Ok(answer),
+            Reply::Unchanged { .. } => Err(GitHubError::BadPayload {
+                url: url.to_owned(),
+                place: "status".to_owned(),
+                problem: "304 without a condition".to_owned(),
+            }),
+        }
+    }
+}
+
+/// How much of a linked list a call reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// One page.
+    FirstPage,
+    /// All of them.
+    Whole,
+}
+
+fn next_cursor(
+    before: &Cursor,
+    newest: Option<DateTime<Utc>>,
+    alone: bool,
+    answer: &Answer,
+    extent: Extent,
+) -> Cursor {
+    let since = match extent {
+        Extent::All => before.since,
+        Extent::News if alone => before.since.max(newest.map(|newest| newest - OVERLAP)),
+        // An overlap could fill a page by itself, and a list of several pages never comes to rest.
+        Extent::News => newest,
+    };
+    Cursor {
+        since,
+        etag: answer.etag.clone().filter(|_| alone && since == before.since),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp(1_000_000 + second, 0)
+    }
+
+    fn answer() -> Answer {
+        Answer {
+            url: String::new(),
+            body: Vec::new(),
+            etag: Some("\"e\"".to_owned()),
+            next: None,
+            date: None,
+            rate: None,
+        }
+    }
+
+    #[test]
+    fn a_cursor_moves_behind_the_newest_and_then_rests_with_its_etag() {
+        let start = Cursor {
+            since: at(0),
+            etag: None,
+        };
+        let moved = next_cursor(&start, at(100), true, &answer(), Extent::News);
+        assert_eq!(moved, Cursor { since: at(70), etag: None });
+        let rests = next_cursor(&moved, at(100), true, &answer(), Extent::News);
+        assert_eq!(rests.since, at(70));
+        assert_eq!(rests.etag.as_deref(), Some("\"e\""));
+        let empty = next_cursor(&start, at(0), true, &answer(), Extent::News);
+        assert!(empty.since == at(0) && empty.etag.is_some());
+    }
+
+    #[test]
+    fn a_list_of_full_pages_keeps_no_etag() {
+        let start = Cursor::default();
+        let full = next_cursor(&start, at(100), false, &answer(), Extent::News);
+        assert_eq!(full, Cursor { since: at(100), etag: None });
+        let all = next_cursor(&start, at(100), false, &answer(), Extent::All);
+        assert_eq!(all, Cursor::default());
+    }
+
+    #[test]
+    fn queries_write_times_in_whole_seconds() {
+        let url = keyset_url("/repos/o/r/issues", "state=all&", at(0));
+        assert_eq!(
+            url,
+            "/repos/o/r/issues?state=all&sort=updated&direction=asc&per_page=100&since=1970-01-12T13:46:40Z"
+        );
+    }
+}
