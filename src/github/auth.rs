@@ -207,7 +207,10 @@ async fn find_on_path(name: &str, path: &str) -> Option<PathBuf> {
             continue;
         }
         let program = dir.join(name);
-        if tokio::fs::metadata(&program).await.is_ok_and(|found| is_program(&found)) {
+        if tokio::fs::metadata(&program)
+            .await
+            .is_ok_and(|found| is_program(&found))
+        {
             return Some(program);
         }
     }

@@ -23,7 +23,8 @@ impl GitHub {
         let path = self.inner.endpoint.repo_path(repo)?;
         let sha = encode(head_sha);
         let url = format!("{path}/actions/runs?head_sha={sha}&per_page={PER_PAGE}");
-        self.linked(&url, Some("workflow_runs"), etag, Depth::Whole).await
+        self.linked(&url, Some("workflow_runs"), etag, Depth::Whole)
+            .await
     }
 
     /// Lists the latest status of every external CI for a commit.
@@ -38,7 +39,8 @@ impl GitHub {
     ) -> Result<Listing<CommitStatus>, GitHubError> {
         let path = self.inner.endpoint.repo_path(repo)?;
         let url = format!("{path}/commits/{}/status?per_page={PER_PAGE}", encode(sha));
-        self.linked(&url, Some("statuses"), etag, Depth::Whole).await
+        self.linked(&url, Some("statuses"), etag, Depth::Whole)
+            .await
     }
 
     /// Lists the latest checks of a commit. Fine-grained tokens are never allowed to: they get
@@ -55,7 +57,8 @@ impl GitHub {
         let path = self.inner.endpoint.repo_path(repo)?;
         let sha = encode(sha);
         let url = format!("{path}/commits/{sha}/check-runs?filter=latest&per_page={PER_PAGE}");
-        self.linked(&url, Some("check_runs"), etag, Depth::Whole).await
+        self.linked(&url, Some("check_runs"), etag, Depth::Whole)
+            .await
     }
 
     /// Asks for the hourly budget; this costs nothing of it.

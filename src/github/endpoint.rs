@@ -98,7 +98,11 @@ impl Endpoint {
             to: without_userinfo(&text),
         };
         let url = Url::parse(&text).map_err(|_| astray())?;
-        if self.owns(&url) { Ok(url) } else { Err(astray()) }
+        if self.owns(&url) {
+            Ok(url)
+        } else {
+            Err(astray())
+        }
     }
 
     /// Tells whether an address belongs to this API.
@@ -246,7 +250,10 @@ mod tests {
     #[test]
     fn addresses_outside_the_api_are_not_asked() {
         let ghes = endpoint("https://ghe.example/api/v3", "ghe.example");
-        assert!(ghes.resolve("https://ghe.example/api/v3/repositories/1/issues?page=2").is_ok());
+        assert!(
+            ghes.resolve("https://ghe.example/api/v3/repositories/1/issues?page=2")
+                .is_ok()
+        );
         for other in [
             "https://evil.example/api/v3/x",
             "https://ghe.example.evil.example/api/v3/x",
@@ -257,7 +264,10 @@ mod tests {
             "https://ghe.example/api/v3x",
             "not an address",
         ] {
-            assert!(matches!(ghes.resolve(other), Err(GitHubError::Moved { .. })), "{other}");
+            assert!(
+                matches!(ghes.resolve(other), Err(GitHubError::Moved { .. })),
+                "{other}"
+            );
         }
     }
 
@@ -271,7 +281,10 @@ mod tests {
             "https://ghe.example/api/v3?x=1",
         ] {
             let error = Endpoint::new(bad, "github.com").unwrap_err().to_string();
-            assert!(error.contains("apiUrl") && !error.contains("secret"), "{error}");
+            assert!(
+                error.contains("apiUrl") && !error.contains("secret"),
+                "{error}"
+            );
         }
     }
 
@@ -305,13 +318,18 @@ mod tests {
             dot_com.repo_path(&"Octo/my.app".parse().unwrap()).unwrap(),
             "/repos/Octo/my.app"
         );
-        let error = dot_com.repo_path(&"ghe.example/o/r".parse().unwrap()).unwrap_err();
+        let error = dot_com
+            .repo_path(&"ghe.example/o/r".parse().unwrap())
+            .unwrap_err();
         assert!(matches!(error, GitHubError::OtherHost { .. }), "{error}");
     }
 
     #[test]
     fn labels_survive_a_query() {
-        assert_eq!(encode("the-loop: auto-execute"), "the-loop%3A%20auto-execute");
+        assert_eq!(
+            encode("the-loop: auto-execute"),
+            "the-loop%3A%20auto-execute"
+        );
         assert_eq!(encode("a&b=c,ü"), "a%26b%3Dc%2C%C3%BC");
     }
 }

@@ -78,7 +78,10 @@ impl GitHub {
             Some("NOT_FOUND") => GitHubError::NotFound { url: answer.url },
             _ => GitHubError::GraphQl {
                 url: answer.url,
-                message: text::one_line(problem.message.as_deref().unwrap_or("no reason given"), 300),
+                message: text::one_line(
+                    problem.message.as_deref().unwrap_or("no reason given"),
+                    300,
+                ),
             },
         }
     }
@@ -95,7 +98,11 @@ fn edit(node: Node) -> Edit {
         }) if !login.is_empty() => {
             // REST writes `renovate[bot]` where GraphQL writes `renovate`.
             let is_bot = kind.as_deref() == Some("Bot") && !login.ends_with("[bot]");
-            Edit::By(Login::new(&if is_bot { format!("{login}[bot]") } else { login }))
+            Edit::By(Login::new(&if is_bot {
+                format!("{login}[bot]")
+            } else {
+                login
+            }))
         }
         _ => Edit::ByNobody,
     }
@@ -114,7 +121,10 @@ mod tests {
         let edited = r#""lastEditedAt":"2026-01-01T00:00:00Z""#;
         for (node, expected) in [
             ("{}".to_owned(), Edit::Never),
-            (r#"{"lastEditedAt":null,"editor":{"login":"ada"}}"#.to_owned(), Edit::Never),
+            (
+                r#"{"lastEditedAt":null,"editor":{"login":"ada"}}"#.to_owned(),
+                Edit::Never,
+            ),
             (format!("{{{edited}}}"), Edit::ByNobody),
             (format!(r#"{{{edited},"editor":null}}"#), Edit::ByNobody),
             (

@@ -39,7 +39,11 @@ pub(super) async fn token(
 }
 
 fn path(environment: &(dyn Fn(&str) -> Option<String> + Send + Sync)) -> Option<PathBuf> {
-    let dir = |name| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let dir = |name| {
+        environment(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let folder = dir("GH_CONFIG_DIR")
         .or_else(|| dir("XDG_CONFIG_HOME").map(|config| config.join("gh")))
         .or_else(|| dir("HOME").map(|home| home.join(".config/gh")))?;
@@ -91,6 +95,9 @@ empty.example:
 
     #[test]
     fn a_broken_file_is_reported_without_its_content() {
-        assert_eq!(parse("github.com: [secret", "github.com"), Err("not in gh's format"));
+        assert_eq!(
+            parse("github.com: [secret", "github.com"),
+            Err("not in gh's format")
+        );
     }
 }

@@ -118,7 +118,11 @@ fn hint(headers: &HeaderMap) -> String {
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name)?.to_str().ok().map(|value| value.trim().to_owned())
+    headers
+        .get(name)?
+        .to_str()
+        .ok()
+        .map(|value| value.trim().to_owned())
 }
 
 /// Finds `rel="next"` among the links.
@@ -160,29 +164,52 @@ mod tests {
             next_link(&headers(&[("link", link)])).as_deref(),
             Some("https://h/a?page=3&q=x")
         );
-        assert_eq!(next_link(&headers(&[("link", r#"<https://h/a>; rel="last""#)])), None);
-        assert_eq!(next_link(&headers(&[("link", "garbage, <x; rel=next")])), None);
+        assert_eq!(
+            next_link(&headers(&[("link", r#"<https://h/a>; rel="last""#)])),
+            None
+        );
+        assert_eq!(
+            next_link(&headers(&[("link", "garbage, <x; rel=next")])),
+            None
+        );
         assert_eq!(next_link(&HeaderMap::new()), None);
     }
 
     #[test]
     fn a_refusal_names_what_is_missing() {
         for (pairs, expected) in [
-            (vec![("x-accepted-github-permissions", "issues=write")], "issues=write"),
             (
-                vec![("x-accepted-oauth-scopes", "repo"), ("x-oauth-scopes", "gist")],
+                vec![("x-accepted-github-permissions", "issues=write")],
+                "issues=write",
+            ),
+            (
+                vec![
+                    ("x-accepted-oauth-scopes", "repo"),
+                    ("x-oauth-scopes", "gist"),
+                ],
                 "[repo] and has [gist]",
             ),
-            (vec![("x-github-sso", "required; url=https://x")], "single sign-on"),
+            (
+                vec![("x-github-sso", "required; url=https://x")],
+                "single sign-on",
+            ),
         ] {
-            let error = failure(StatusCode::FORBIDDEN, &headers(&pairs), "u", "no".to_owned());
+            let error = failure(
+                StatusCode::FORBIDDEN,
+                &headers(&pairs),
+                "u",
+                "no".to_owned(),
+            );
             assert!(error.to_string().contains(expected), "{error}");
         }
     }
 
     #[test]
     fn words_of_a_server_are_short_and_harmless() {
-        assert_eq!(message(br#"{"message":"Bad\ncredentials"}"#), "Bad credentials");
+        assert_eq!(
+            message(br#"{"message":"Bad\ncredentials"}"#),
+            "Bad credentials"
+        );
         let page = format!("<html>\u{1b}[31m{}</html>", "x".repeat(5000));
         let text = message(page.as_bytes());
         assert!(text.chars().count() <= MESSAGE_CHARS && !text.contains('\u{1b}'));

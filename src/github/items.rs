@@ -5,7 +5,9 @@ use serde::de::DeserializeOwned;
 use crate::model::{RepoRef, WorkItemRef};
 
 use super::paging::PER_PAGE;
-use super::payload::{Comment, Issue, IssueEvent, Pull, Repository, Review, ReviewComment, User, parse};
+use super::payload::{
+    Comment, Issue, IssueEvent, Pull, Repository, Review, ReviewComment, User, parse,
+};
 use super::{Elements, GitHub, GitHubError, Redirects, Reply};
 
 impl GitHub {
@@ -103,8 +105,10 @@ impl GitHub {
     ) -> Result<Elements<T>, GitHubError> {
         let path = self.inner.endpoint.repo_path(item.repo())?;
         let number = item.number();
-        self.all(&format!("{path}/{kind}/{number}/{part}?per_page={PER_PAGE}"))
-            .await
+        self.all(&format!(
+            "{path}/{kind}/{number}/{part}?per_page={PER_PAGE}"
+        ))
+        .await
     }
 
     pub(super) async fn one<T: DeserializeOwned>(

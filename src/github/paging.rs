@@ -103,7 +103,7 @@ objects! {
 pub(super) enum Extent {
     /// Those since the cursor; the cursor moves on.
     News,
-    /// All, every time; the cursor only carries the ETag.
+    /// All, every time; the cursor only carries the `ETag`.
     All,
 }
 
@@ -199,7 +199,7 @@ impl GitHub {
             let (count, newest) = pages.add(&answer, None)?;
             let (at_end, enough) = (answer.next.is_none(), pages.read >= MAX_PAGES);
             if at_end || enough {
-                // A full page cannot tell by its ETag that another one began behind it.
+                // A full page cannot tell by its etag that another one began behind it.
                 let alone = pages.read == 1 && count < PER_PAGE;
                 return Ok(Listing {
                     cursor: next_cursor(cursor, newest.max(since), alone, &answer, extent),
@@ -330,7 +330,10 @@ fn next_cursor(
     };
     Cursor {
         since,
-        etag: answer.etag.clone().filter(|_| alone && since == before.since),
+        etag: answer
+            .etag
+            .clone()
+            .filter(|_| alone && since == before.since),
     }
 }
 
@@ -360,7 +363,13 @@ mod tests {
             etag: None,
         };
         let moved = next_cursor(&start, at(100), true, &answer(), Extent::News);
-        assert_eq!(moved, Cursor { since: at(70), etag: None });
+        assert_eq!(
+            moved,
+            Cursor {
+                since: at(70),
+                etag: None
+            }
+        );
         let rests = next_cursor(&moved, at(100), true, &answer(), Extent::News);
         assert_eq!(rests.since, at(70));
         assert_eq!(rests.etag.as_deref(), Some("\"e\""));
@@ -372,7 +381,13 @@ mod tests {
     fn a_list_of_full_pages_keeps_no_etag() {
         let start = Cursor::default();
         let full = next_cursor(&start, at(100), false, &answer(), Extent::News);
-        assert_eq!(full, Cursor { since: at(100), etag: None });
+        assert_eq!(
+            full,
+            Cursor {
+                since: at(100),
+                etag: None
+            }
+        );
         let all = next_cursor(&start, at(100), false, &answer(), Extent::All);
         assert_eq!(all, Cursor::default());
     }

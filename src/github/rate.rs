@@ -251,7 +251,7 @@ mod tests {
         match RateBook::default().observe(StatusCode::from_u16(status).unwrap(), &all, body) {
             Ok(()) => None,
             Err(GitHubError::RateLimited { limit, wait, .. }) => Some((limit, wait.as_secs())),
-            Err(other) => panic!("{other}"),
+            Err(other) => unreachable!("{other}"),
         }
     }
 
@@ -270,13 +270,43 @@ mod tests {
         ];
         let secondary = "You have exceeded a secondary rate limit.";
         for (name, status, headers, body, expected) in [
-            ("an empty budget", 403, empty, "", Some((Limit::Primary, 91))),
-            ("an empty budget, 429", 429, empty, "", Some((Limit::Primary, 91))),
-            ("retry-after first", 403, &with_retry, "", Some((Limit::Secondary, 7))),
-            ("the message", 403, plenty, secondary, Some((Limit::Secondary, 60))),
+            (
+                "an empty budget",
+                403,
+                empty,
+                "",
+                Some((Limit::Primary, 91)),
+            ),
+            (
+                "an empty budget, 429",
+                429,
+                empty,
+                "",
+                Some((Limit::Primary, 91)),
+            ),
+            (
+                "retry-after first",
+                403,
+                &with_retry,
+                "",
+                Some((Limit::Secondary, 7)),
+            ),
+            (
+                "the message",
+                403,
+                plenty,
+                secondary,
+                Some((Limit::Secondary, 60)),
+            ),
             ("a bare 429", 429, &[], "", Some((Limit::Secondary, 60))),
             ("a refusal", 403, plenty, "Resource not accessible", None),
-            ("a refusal without headers", 403, &[], "Must have admin rights", None),
+            (
+                "a refusal without headers",
+                403,
+                &[],
+                "Must have admin rights",
+                None,
+            ),
             ("a success that spends the last one", 200, empty, "", None),
         ] {
             assert_eq!(wait_after(status, headers, body), expected, "{name}");
@@ -294,10 +324,13 @@ mod tests {
     async fn nothing_is_asked_before_a_limit_ends() {
         let book = RateBook::default();
         let limited = headers(&[("retry-after", "30")]);
-        book.observe(StatusCode::FORBIDDEN, &limited, "").unwrap_err();
+        book.observe(StatusCode::FORBIDDEN, &limited, "")
+            .unwrap_err();
 
         tokio::time::advance(Duration::from_secs(29)).await;
-        assert!(matches!(book.check(), Err(GitHubError::RateLimited { wait, .. }) if wait.as_secs() == 1));
+        assert!(
+            matches!(book.check(), Err(GitHubError::RateLimited { wait, .. }) if wait.as_secs() == 1)
+        );
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(book.check().is_ok());
     }
@@ -309,7 +342,7 @@ mod tests {
         for _ in 0..7 {
             match book.observe(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), "") {
                 Err(GitHubError::RateLimited { wait, .. }) => waits.push(wait.as_secs()),
-                other => panic!("{other:?}"),
+                other => unreachable!("{other:?}"),
             }
         }
         assert_eq!(waits, [60, 120, 240, 480, 960, 960, 960]);

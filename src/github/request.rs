@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH,
-};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use reqwest::{Method, StatusCode, Url};
 
 use super::auth::Token;
@@ -25,7 +23,7 @@ const MAX_HOPS: u32 = 3;
 pub enum Reply {
     /// The resource as it is now.
     Fresh(Answer),
-    /// Nothing changed since the ETag; this costs no rate limit.
+    /// Nothing changed since the `ETag`; this costs no rate limit.
     Unchanged {
         /// GitHub's clock.
         date: Option<DateTime<Utc>>,
@@ -78,8 +76,8 @@ pub(super) struct Raw {
 }
 
 impl GitHub {
-    /// Reads a path below the API address, or an address that GitHub gave; with an ETag, only if it
-    /// changed. Server and transport errors are retried, refusals are not.
+    /// Reads a path below the API address, or an address that GitHub gave; with an `ETag`, only if
+    /// it changed. Server and transport errors are retried, refusals are not.
     ///
     /// # Errors
     /// Any [`GitHubError`]; [`GitHubError::Moved`] when the answer leads to another host.
@@ -144,9 +142,7 @@ impl GitHub {
     fn next_hop(&self, from: &Url, to: &str, redirects: Redirects) -> Result<Url, GitHubError> {
         let target = from.join(to).ok();
         match target {
-            Some(target)
-                if redirects == Redirects::Follow && self.inner.endpoint.owns(&target) =>
-            {
+            Some(target) if redirects == Redirects::Follow && self.inner.endpoint.owns(&target) => {
                 Ok(target)
             }
             target => Err(GitHubError::Moved {
@@ -187,14 +183,24 @@ impl GitHub {
         interpret::outcome(question.rates, question.url.as_str(), raw)
     }
 
-    async fn send(&self, question: &Question<'_>, token: Option<&Token>) -> Result<Raw, GitHubError> {
+    async fn send(
+        &self,
+        question: &Question<'_>,
+        token: Option<&Token>,
+    ) -> Result<Raw, GitHubError> {
         let url = question.url.as_str();
         let mut request = self
             .http()
             .await?
             .request(question.method.clone(), question.url.clone())
-            .header(ACCEPT, HeaderValue::from_static("application/vnd.github+json"))
-            .header("x-github-api-version", HeaderValue::from_static("2022-11-28"));
+            .header(
+                ACCEPT,
+                HeaderValue::from_static("application/vnd.github+json"),
+            )
+            .header(
+                "x-github-api-version",
+                HeaderValue::from_static("2022-11-28"),
+            );
         if let Some(etag) = question.etag {
             request = request.header(IF_NONE_MATCH, etag);
         }
@@ -206,7 +212,10 @@ impl GitHub {
                 .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
                 .body(body.clone());
         }
-        let mut response = request.send().await.map_err(|error| transport(url, error))?;
+        let mut response = request
+            .send()
+            .await
+            .map_err(|error| transport(url, error))?;
         let limit = self.inner.limits.body;
         let too_large = || GitHubError::TooLarge {
             url: url.to_owned(),
@@ -217,7 +226,11 @@ impl GitHub {
             return Err(too_large());
         }
         let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
-        while let Some(chunk) = response.chunk().await.map_err(|error| transport(url, error))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| transport(url, error))?
+        {
             if body.len() + chunk.len() > limit {
                 return Err(too_large());
             }
@@ -238,7 +251,10 @@ impl GitHub {
         &self,
         refused: Option<&Token>,
     ) -> Result<Option<Token>, GitHubError> {
-        self.inner.credentials.renew(&self.inner.endpoint, refused).await
+        self.inner
+            .credentials
+            .renew(&self.inner.endpoint, refused)
+            .await
     }
 
     pub(super) fn unauthorized(&self, token: Option<&Token>) -> GitHubError {

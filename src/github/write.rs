@@ -100,8 +100,11 @@ impl GitHub {
         reaction: Reaction,
     ) -> Result<(), GitHubError> {
         let path = self.inner.endpoint.repo_path(item.repo())?;
-        self.react(&format!("{path}/issues/comments/{comment}/reactions"), reaction)
-            .await
+        self.react(
+            &format!("{path}/issues/comments/{comment}/reactions"),
+            reaction,
+        )
+        .await
     }
 
     /// Reacts to a comment on a line of a pull request.
@@ -115,8 +118,11 @@ impl GitHub {
         reaction: Reaction,
     ) -> Result<(), GitHubError> {
         let path = self.inner.endpoint.repo_path(item.repo())?;
-        self.react(&format!("{path}/pulls/comments/{comment}/reactions"), reaction)
-            .await
+        self.react(
+            &format!("{path}/pulls/comments/{comment}/reactions"),
+            reaction,
+        )
+        .await
     }
 
     async fn react(&self, route: &str, reaction: Reaction) -> Result<(), GitHubError> {
@@ -154,7 +160,9 @@ impl GitHub {
         } else {
             interpret::message(&raw.body)
         };
-        self.inner.rates.observe(raw.status, &raw.headers, &message)?;
+        self.inner
+            .rates
+            .observe(raw.status, &raw.headers, &message)?;
         if raw.status.is_success() {
             return Ok((url, raw.body));
         }
@@ -176,7 +184,7 @@ impl GitHub {
         token: Option<&Token>,
     ) -> Result<Raw, GitHubError> {
         let octocrab = self.octocrab(token).await?;
-        let failed = |error| failed(url, error);
+        let failed = |error: octocrab::Error| failed(url, &error);
         let response = octocrab._post(route, Some(body)).await.map_err(failed)?;
         let status = response.status();
         let headers: HeaderMap = response.headers().clone();
@@ -195,7 +203,10 @@ impl GitHub {
         let base = self.inner.endpoint.base();
         let headers = vec![
             (USER_AGENT_HEADER, HeaderValue::from_static(USER_AGENT)),
-            (ACCEPT, HeaderValue::from_static("application/vnd.github+json")),
+            (
+                ACCEPT,
+                HeaderValue::from_static("application/vnd.github+json"),
+            ),
         ];
         let authorization = token.and_then(Token::header);
         let Ok(octocrab) = OctocrabBuilder::new_empty()
@@ -217,8 +228,8 @@ fn uri<U: FromStr>(text: &str) -> Result<U, GitHubError> {
 }
 
 /// Turns octocrab's error into ours; reqwest's own is somewhere in its chain of causes.
-fn failed(url: &str, error: octocrab::Error) -> GitHubError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+fn failed(url: &str, error: &octocrab::Error) -> GitHubError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut sent = Sent::Maybe;
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<reqwest::Error>()
@@ -230,7 +241,7 @@ fn failed(url: &str, error: octocrab::Error) -> GitHubError {
     }
     GitHubError::Transport {
         url: url.to_owned(),
-        problem: chain(&error),
+        problem: chain(error),
         sent,
     }
 }

@@ -81,7 +81,9 @@ impl World {
         self.touch(repo, number)?;
         let (id, now) = (self.next_id(), self.now());
         let text = Text::new(login, Some(body), now);
-        self.repo_mut(repo)?.comments.insert(id, Comment { number, text });
+        self.repo_mut(repo)?
+            .comments
+            .insert(id, Comment { number, text });
         self.happens();
         Ok(id)
     }
@@ -94,7 +96,11 @@ impl World {
         label: &str,
     ) -> Result<(), NoSuchThing> {
         let item = self.repo_mut(repo)?.item_mut(number)?;
-        if item.labels.iter().any(|has| has.eq_ignore_ascii_case(label)) {
+        if item
+            .labels
+            .iter()
+            .any(|has| has.eq_ignore_ascii_case(label))
+        {
             return Ok(());
         }
         item.labels.push(label.to_owned());
@@ -167,7 +173,13 @@ impl LocalGitHub {
     ///
     /// # Errors
     /// [`NoSuchThing`].
-    pub fn label(&self, repo: &str, number: u64, login: &str, label: &str) -> Result<(), NoSuchThing> {
+    pub fn label(
+        &self,
+        repo: &str,
+        number: u64,
+        login: &str,
+        label: &str,
+    ) -> Result<(), NoSuchThing> {
         self.world().add_label(repo, number, login, label)
     }
 

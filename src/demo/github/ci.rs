@@ -105,7 +105,10 @@ impl LocalGitHub {
     pub fn check_run(&self, repo: &str, check: Check) -> u64 {
         let world = &mut *self.world();
         let (id, at) = (world.next_id(), world.now());
-        world.repo_or_new(repo).checks.insert(id, CheckRun { check, at });
+        world
+            .repo_or_new(repo)
+            .checks
+            .insert(id, CheckRun { check, at });
         world.happens();
         id
     }

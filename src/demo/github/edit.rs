@@ -140,7 +140,11 @@ impl LocalGitHub {
         let (title, author, body) = {
             let world = &mut *self.world();
             let item = world.repo_mut(repo)?.item_mut(number)?;
-            (item.title.clone(), item.text.author.clone(), item.text.body.clone())
+            (
+                item.title.clone(),
+                item.text.author.clone(),
+                item.text.body.clone(),
+            )
         };
         let arrived = self.open_issue(to, &author, &title, body.as_deref().unwrap_or_default());
         let id = self.world().repo_mut(to)?.id;

@@ -46,7 +46,11 @@ impl World {
             "IC" => repo.comments.get(&id).map(|one| &one.text),
             "PRR" => repo.reviews.get(&id).map(|one| &one.text),
             "PRRC" => repo.review_comments.get(&id).map(|one| &one.text),
-            "I" | "PR" => repo.items.values().find(|item| item.id == id).map(|one| &one.text),
+            "I" | "PR" => repo
+                .items
+                .values()
+                .find(|item| item.id == id)
+                .map(|one| &one.text),
             _ => None,
         })
     }

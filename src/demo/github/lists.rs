@@ -15,7 +15,11 @@ pub(super) struct Asks(HashMap<String, String>);
 
 impl Asks {
     pub(super) fn of(uri: &Uri) -> Self {
-        Self(Query::try_from_uri(uri).map(|Query(map)| map).unwrap_or_default())
+        Self(
+            Query::try_from_uri(uri)
+                .map(|Query(map)| map)
+                .unwrap_or_default(),
+        )
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {
@@ -23,7 +27,9 @@ impl Asks {
     }
 
     fn number(&self, name: &str, default: usize) -> usize {
-        self.get(name).and_then(|text| text.parse().ok()).unwrap_or(default)
+        self.get(name)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
     }
 
     fn per_page(&self) -> usize {
@@ -35,7 +41,9 @@ impl Asks {
     }
 
     fn since(&self) -> Option<DateTime<Utc>> {
-        DateTime::parse_from_rfc3339(self.get("since")?).ok().map(Into::into)
+        DateTime::parse_from_rfc3339(self.get("since")?)
+            .ok()
+            .map(Into::into)
     }
 
     /// Descending unless asked otherwise.
@@ -94,7 +102,9 @@ pub(super) fn issues<'r>(repo: &'r Repo, asks: &Asks) -> Vec<&'r Item> {
         .map(|labels| labels.split(',').map(str::trim).collect())
         .unwrap_or_default();
     let has = |item: &Item, label: &str| {
-        item.labels.iter().any(|name| name.eq_ignore_ascii_case(label))
+        item.labels
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(label))
     };
     let mut found: Vec<&Item> = repo
         .items
@@ -105,7 +115,11 @@ pub(super) fn issues<'r>(repo: &'r Repo, asks: &Asks) -> Vec<&'r Item> {
         .collect();
     let by_update = asks.get("sort") == Some("updated");
     in_order(&mut found, asks, |item| {
-        let at = if by_update { item.text.updated } else { item.text.created };
+        let at = if by_update {
+            item.text.updated
+        } else {
+            item.text.created
+        };
         (at, item.number)
     });
     found
@@ -122,7 +136,14 @@ pub(super) fn pulls<'r>(repo: &'r Repo, asks: &Asks) -> Vec<(&'r Item, &'r PullP
     let by_update = asks.get("sort") == Some("updated");
     in_order(&mut found, asks, |(item, pull)| {
         let updated = pull.updated.max(item.text.updated);
-        (if by_update { updated } else { item.text.created }, item.number)
+        (
+            if by_update {
+                updated
+            } else {
+                item.text.created
+            },
+            item.number,
+        )
     });
     found
 }

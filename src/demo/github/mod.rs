@@ -3,7 +3,7 @@
 //!
 //! [`LocalGitHub`] is the server and the hand that moves it: its methods are what people and CI do on
 //! GitHub (`act.rs`, `ci.rs`), what can go wrong (`faults.rs`), and what was asked (`log.rs`). Sorting,
-//! paging, `since`, ETags, time stamps in whole seconds and rate limit headers behave as GitHub's.
+//! paging, `since`, entity tags, time stamps in whole seconds and rate limit headers behave as GitHub's.
 
 mod act;
 mod ci;
@@ -82,7 +82,10 @@ impl LocalGitHub {
         });
         let ended = stop.clone().cancelled_owned();
         tokio::spawn(async move {
-            if let Err(error) = axum::serve(listener, app).with_graceful_shutdown(ended).await {
+            if let Err(error) = axum::serve(listener, app)
+                .with_graceful_shutdown(ended)
+                .await
+            {
                 tracing::warn!(%error, "the local GitHub server ended");
             }
         });

@@ -23,7 +23,9 @@ impl World {
             ["issues", "comments", id] => {
                 let id = id.parse().unwrap_or(0);
                 let found = repo.comments.get(&id);
-                found.map_or_else(Answer::not_found, |one| Answer::ok(self.comment(repo, id, one)))
+                found.map_or_else(Answer::not_found, |one| {
+                    Answer::ok(self.comment(repo, id, one))
+                })
             }
             ["issues", number, part @ ..] => self.item(repo, number, |item| match part {
                 [] => Answer::ok(self.issue(repo, item)),
@@ -33,19 +35,25 @@ impl World {
             }),
             ["pulls"] => {
                 let found = lists::pulls(repo, asks);
-                Answer::list(page(&found, asks, |(item, pull)| self.pull(repo, item, pull)))
+                Answer::list(page(&found, asks, |(item, pull)| {
+                    self.pull(repo, item, pull)
+                }))
             }
             ["pulls", "comments"] => {
                 let all = repo.review_comments.iter();
                 let found = lists::texts(all, asks, |comment| &comment.text);
-                Answer::list(page(&found, asks, |(id, one)| self.review_comment(repo, *id, one)))
+                Answer::list(page(&found, asks, |(id, one)| {
+                    self.review_comment(repo, *id, one)
+                }))
             }
-            ["pulls", number, part @ ..] => self.item(repo, number, |item| match (&item.pull, part) {
-                (Some(pull), []) => Answer::ok(self.pull(repo, item, pull)),
-                (Some(_), ["reviews"]) => self.reviews_of(repo, item, asks),
-                (Some(_), ["comments"]) => self.review_comments_of(repo, item, asks),
-                _ => Answer::not_found(),
-            }),
+            ["pulls", number, part @ ..] => {
+                self.item(repo, number, |item| match (&item.pull, part) {
+                    (Some(pull), []) => Answer::ok(self.pull(repo, item, pull)),
+                    (Some(_), ["reviews"]) => self.reviews_of(repo, item, asks),
+                    (Some(_), ["comments"]) => self.review_comments_of(repo, item, asks),
+                    _ => Answer::not_found(),
+                })
+            }
             ["actions", "runs"] => self.runs(repo, asks),
             ["commits", sha, "check-runs"] => self.checks(repo, sha, asks),
             ["commits", sha, "status"] => self.statuses(repo, sha, asks),
@@ -69,7 +77,10 @@ impl World {
     }
 
     fn comments_of(&self, repo: &Repo, item: &Item, asks: &Asks) -> Answer {
-        let all = repo.comments.iter().filter(|(_, one)| one.number == item.number);
+        let all = repo
+            .comments
+            .iter()
+            .filter(|(_, one)| one.number == item.number);
         let found = lists::texts(all, asks, |comment| &comment.text);
         Answer::list(page(&found, asks, |(id, one)| self.comment(repo, *id, one)))
     }
@@ -84,7 +95,9 @@ impl World {
         let all = repo.review_comments.iter();
         let all = all.filter(|(_, one)| one.number == item.number);
         let found = lists::texts(all, asks, |comment| &comment.text);
-        Answer::list(page(&found, asks, |(id, one)| self.review_comment(repo, *id, one)))
+        Answer::list(page(&found, asks, |(id, one)| {
+            self.review_comment(repo, *id, one)
+        }))
     }
 
     /// Newest first, as GitHub lists runs.
@@ -101,25 +114,38 @@ impl World {
                     || wanted("status", known.run.conclusion.as_deref().unwrap_or(""))
             })
             .collect();
-        wrapped(page(&found, asks, |(id, known)| self.run(repo, **id, known)), "workflow_runs")
+        wrapped(
+            page(&found, asks, |(id, known)| self.run(repo, **id, known)),
+            "workflow_runs",
+        )
     }
 
     fn checks(&self, repo: &Repo, sha: &str, asks: &Asks) -> Answer {
         let all = repo.checks.iter().rev();
-        let found: Vec<_> = all.filter(|(_, known)| known.check.head_sha == sha).collect();
-        wrapped(page(&found, asks, |(id, known)| self.check(repo, **id, known)), "check_runs")
+        let found: Vec<_> = all
+            .filter(|(_, known)| known.check.head_sha == sha)
+            .collect();
+        wrapped(
+            page(&found, asks, |(id, known)| self.check(repo, **id, known)),
+            "check_runs",
+        )
     }
 
     /// The latest status of each context, and what they say together.
     fn statuses(&self, repo: &Repo, sha: &str, asks: &Asks) -> Answer {
         let mut found: Vec<(&u64, &super::world::Status)> = Vec::new();
         for (id, status) in repo.statuses.iter().rev() {
-            let known = |(_, other): &(&u64, &super::world::Status)| other.context == status.context;
+            let known =
+                |(_, other): &(&u64, &super::world::Status)| other.context == status.context;
             if status.sha == sha && !found.iter().any(known) {
                 found.push((id, status));
             }
         }
-        let any = |states: &[&str]| found.iter().any(|(_, one)| states.contains(&one.state.as_str()));
+        let any = |states: &[&str]| {
+            found
+                .iter()
+                .any(|(_, one)| states.contains(&one.state.as_str()))
+        };
         let state = if any(&["failure", "error"]) {
             "failure"
         } else if found.is_empty() || any(&["pending"]) {
@@ -127,7 +153,10 @@ impl World {
         } else {
             "success"
         };
-        let mut answer = wrapped(page(&found, asks, |(id, one)| self.status(**id, one)), "statuses");
+        let mut answer = wrapped(
+            page(&found, asks, |(id, one)| self.status(**id, one)),
+            "statuses",
+        );
         answer.body["state"] = json!(state);
         answer.body["sha"] = json!(sha);
         answer

@@ -79,7 +79,11 @@ impl World {
         issue["url"] = json!(format!("{here}/issues/{}", item.number));
         issue["repository_url"] = json!(here);
         let comments = repo.comments.values();
-        issue["comments"] = json!(comments.filter(|comment| comment.number == item.number).count());
+        issue["comments"] = json!(
+            comments
+                .filter(|comment| comment.number == item.number)
+                .count()
+        );
         issue["closed_by"] = item
             .closed
             .as_ref()

@@ -1,4 +1,4 @@
-//! From a request to a response: routes, permissions, ETags, budgets, links, faults.
+//! From a request to a response: routes, permissions, entity tags, budgets, links, faults.
 
 use std::time::Duration;
 
@@ -27,7 +27,9 @@ pub(super) struct Asked {
 impl Asked {
     fn header(&self, name: HeaderName) -> &str {
         let value = self.headers.get(name);
-        value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+        value
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 
     fn path_and_query(&self) -> &str {
@@ -140,7 +142,7 @@ pub(super) fn respond(world: &mut World, asked: &Asked) -> (Response, Timing) {
     (finish(world, asked, answer, bytes), timing)
 }
 
-/// Returns the ETag if it is asked for and nothing at all happened since it was computed.
+/// Returns the `ETag` if it is asked for and nothing at all happened since it was computed.
 fn known_unchanged(
     world: &World,
     asked: &Asked,
@@ -160,7 +162,8 @@ fn refusal(world: &World, asked: &Asked) -> Option<Answer> {
     {
         return Some(Answer::refusal(StatusCode::UNAUTHORIZED, "Bad credentials"));
     }
-    let spent = matches!(world.budget.0, Some((_, 0))) && !asked.uri.path().ends_with("/rate_limit");
+    let spent =
+        matches!(world.budget.0, Some((_, 0))) && !asked.uri.path().ends_with("/rate_limit");
     spent.then(|| Answer::refusal(StatusCode::FORBIDDEN, "API rate limit exceeded"))
 }
 
@@ -245,12 +248,14 @@ fn instead(world: &World, fault: &Fault) -> Option<Answer> {
                     .with_header(header("x-ratelimit-reset"), reset.to_string()),
             )
         }
-        Fault::SecondaryLimit(wait) => {
-            Some(with_wait(Answer::refusal(StatusCode::FORBIDDEN, secondary), wait))
-        }
-        Fault::TooManyRequests(wait) => {
-            Some(with_wait(Answer::refusal(StatusCode::TOO_MANY_REQUESTS, secondary), wait))
-        }
+        Fault::SecondaryLimit(wait) => Some(with_wait(
+            Answer::refusal(StatusCode::FORBIDDEN, secondary),
+            wait,
+        )),
+        Fault::TooManyRequests(wait) => Some(with_wait(
+            Answer::refusal(StatusCode::TOO_MANY_REQUESTS, secondary),
+            wait,
+        )),
         Fault::Redirect(code, to) => Some(Answer::moved(status(*code), to.clone())),
         Fault::StatusAfterwards(_)
         | Fault::Truncated
@@ -304,14 +309,23 @@ fn links(
         .collect();
     let query = query.join("&");
     let link = |number: usize, rel: &str| {
-        format!("<{}{}?{query}&page={number}>; rel=\"{rel}\"", world.base, asked.uri.path())
+        format!(
+            "<{}{}?{query}&page={number}>; rel=\"{rel}\"",
+            world.base,
+            asked.uri.path()
+        )
     };
-    Some(format!("{}, {}", link(page.page + 1, "next"), link(page.pages, "last")))
+    Some(format!(
+        "{}, {}",
+        link(page.page + 1, "next"),
+        link(page.pages, "last")
+    ))
 }
 
 /// Adds what every answer has, spends the budget, writes the log.
 fn finish(world: &mut World, asked: &Asked, answer: Answer, bytes: Vec<u8>) -> Response {
-    let free = answer.status == StatusCode::NOT_MODIFIED || asked.uri.path().ends_with("/rate_limit");
+    let free =
+        answer.status == StatusCode::NOT_MODIFIED || asked.uri.path().ends_with("/rate_limit");
     if let Some((_, remaining)) = world.budget.0.as_mut().filter(|_| !free) {
         *remaining = remaining.saturating_sub(1);
     }

@@ -11,7 +11,7 @@ use super::log::Logged;
 
 /// How many requests the log keeps; older ones are forgotten.
 pub(super) const LOG_ROWS: usize = 100_000;
-/// How many remembered ETags are worth their memory.
+/// How many remembered entity tags are worth their memory.
 const MAX_ETAGS: usize = 10_000;
 
 /// The whole state, behind one lock.
@@ -30,7 +30,7 @@ pub(super) struct World {
     pub(super) faults: Vec<Planned>,
     pub(super) log: VecDeque<Logged>,
     pub(super) etags: HashMap<String, (u64, String)>,
-    /// Counts changes, so that an ETag is only computed again when something happened.
+    /// Counts changes, so that an `ETag` is only computed again when something happened.
     pub(super) revision: u64,
     last_id: u64,
 }
@@ -286,7 +286,8 @@ impl World {
     }
 
     pub(super) fn repo(&self, full_name: &str) -> Option<&Repo> {
-        self.repos.get(self.names.get(&full_name.to_ascii_lowercase())?)
+        self.repos
+            .get(self.names.get(&full_name.to_ascii_lowercase())?)
     }
 
     pub(super) fn repo_mut(&mut self, full_name: &str) -> Result<&mut Repo, NoSuchThing> {
@@ -299,17 +300,20 @@ impl World {
     /// Returns the account of a login, which exists as soon as somebody acts under it.
     pub(super) fn account(&mut self, login: &str) -> &mut Account {
         let id = 100 + self.users.len() as u64;
-        self.users.entry(login.to_ascii_lowercase()).or_insert_with(|| Account {
-            id,
-            login: login.to_owned(),
-            deleted: false,
-        })
+        self.users
+            .entry(login.to_ascii_lowercase())
+            .or_insert_with(|| Account {
+                id,
+                login: login.to_owned(),
+                deleted: false,
+            })
     }
 
     pub(super) fn remember_etag(&mut self, path: &str, etag: &str) {
         if self.etags.len() >= MAX_ETAGS {
             self.etags.clear();
         }
-        self.etags.insert(path.to_owned(), (self.revision, etag.to_owned()));
+        self.etags
+            .insert(path.to_owned(), (self.revision, etag.to_owned()));
     }
 }

@@ -19,7 +19,10 @@ impl World {
         match (method.as_str(), rest) {
             ("POST", ["issues", number, "comments"]) => {
                 let Some(text) = body["body"].as_str().filter(|text| !text.is_empty()) else {
-                    return Answer::refusal(StatusCode::UNPROCESSABLE_ENTITY, "Body can't be blank");
+                    return Answer::refusal(
+                        StatusCode::UNPROCESSABLE_ENTITY,
+                        "Body can't be blank",
+                    );
                 };
                 self.on_item(repo, number, |world, number| {
                     let id = world.add_comment(repo, number, &viewer, text).ok()?;
@@ -44,9 +47,14 @@ impl World {
                     Some(json!([]))
                 })
                 .with_status(StatusCode::OK),
-            ("POST", ["issues", "comments", id, "reactions"]) => {
-                self.react(repo, &viewer, body, |repo| &mut repo.comments, |one| &mut one.text, id)
-            }
+            ("POST", ["issues", "comments", id, "reactions"]) => self.react(
+                repo,
+                &viewer,
+                body,
+                |repo| &mut repo.comments,
+                |one| &mut one.text,
+                id,
+            ),
             ("POST", ["pulls", "comments", id, "reactions"]) => self.react(
                 repo,
                 &viewer,
@@ -55,9 +63,14 @@ impl World {
                 |one| &mut one.text,
                 id,
             ),
-            ("POST", ["issues", number, "reactions"]) => {
-                self.react(repo, &viewer, body, |repo| &mut repo.items, |one| &mut one.text, number)
-            }
+            ("POST", ["issues", number, "reactions"]) => self.react(
+                repo,
+                &viewer,
+                body,
+                |repo| &mut repo.items,
+                |one| &mut one.text,
+                number,
+            ),
             _ => Answer::not_found(),
         }
     }
@@ -97,9 +110,14 @@ impl World {
         id: &str,
     ) -> Answer {
         let content = body["content"].as_str().unwrap_or_default().to_owned();
-        let known = ["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"];
+        let known = [
+            "+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes",
+        ];
         if !known.contains(&content.as_str()) {
-            return Answer::refusal(StatusCode::UNPROCESSABLE_ENTITY, "content is not a reaction");
+            return Answer::refusal(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "content is not a reaction",
+            );
         }
         let Ok(repo) = self.repo_mut(repo) else {
             return Answer::not_found();

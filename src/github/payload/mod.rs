@@ -158,7 +158,10 @@ fn bad(url: &str, error: &serde_json::Error) -> GitHubError {
     GitHubError::BadPayload {
         url: url.to_owned(),
         place: suffix.trim_start_matches(" at ").to_owned(),
-        problem: text::one_line(problem.strip_suffix(&suffix).unwrap_or(&problem), PROBLEM_CHARS),
+        problem: text::one_line(
+            problem.strip_suffix(&suffix).unwrap_or(&problem),
+            PROBLEM_CHARS,
+        ),
     }
 }
 
@@ -176,7 +179,13 @@ mod tests {
         let body = br#"[{"id":1,"body":null,"user":null,"new_field":{}},{"id":"x"},7,{"id":3,"user":{"login":"ada"}}]"#;
         let (comments, bad) = parse_list::<Comment>(body, None, "http://h/c").unwrap();
 
-        assert_eq!(comments.iter().map(|comment| comment.id).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(
+            comments
+                .iter()
+                .map(|comment| comment.id)
+                .collect::<Vec<_>>(),
+            [1, 3]
+        );
         assert_eq!(comments[0].user, None);
         let places: Vec<String> = bad.iter().map(ToString::to_string).collect();
         assert!(places[0].contains("http://h/c at element 1"), "{places:?}");
