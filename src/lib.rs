@@ -6,5 +6,6 @@
 //! the inbox. `docs/architecture.md` has the map.
 
 pub mod clock;
+pub mod demo;
 pub mod model;
 pub mod process;
