@@ -9,5 +9,8 @@ fn main() -> ExitCode {
     if let Some(code) = the_loop::host::dispatch(&arguments) {
         return code;
     }
-    ExitCode::SUCCESS
+    match arguments.split_first() {
+        Some((verb, rest)) if verb == "demo-agent" => the_loop::demo::agent::main(rest.to_vec()),
+        _ => ExitCode::from(2),
+    }
 }

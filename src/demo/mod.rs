@@ -1,5 +1,6 @@
-//! Stand-ins for the world outside, for the demo and the tests.
+//! What the demo and the tests put in place of the world outside, and the story of the demo.
 //!
-//! Nothing but the command line and tests uses them.
+//! Only `cli` and tests import this module; nothing of the daemon depends on it.
 
+pub mod agent;
 pub mod github;

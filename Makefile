@@ -1,0 +1,27 @@
+# Every command here is the only one needed: what is missing is installed first.
+
+CARGO ?= cargo
+export CLIPPY_CONF_DIR := $(CURDIR)/.ci
+
+.PHONY: help demo test check bench tools prerequisites
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: prerequisites ## Watch a local GitHub, a scripted agent and real tmux play the story
+	$(CARGO) run --locked --quiet -- demo
+
+test: prerequisites ## Run every test
+	$(CARGO) test --locked
+
+check: prerequisites ## Check format, lints, documentation, dependencies and generated references
+	@.ci/check
+
+bench: prerequisites ## Measure, and print the figures beside their targets
+	$(CARGO) bench --locked
+
+tools: ## Install the optional checkers that `make check` uses when they are there
+	$(CARGO) install --locked cargo-deny cargo-machete
+
+prerequisites: ## Install tmux, git and a C compiler where they are missing
+	@.ci/prerequisites

@@ -1,0 +1,13 @@
+//! The whole program from outside: the real binary, real tmux, the scripted agent.
+//!
+//! One binary, so that the support is compiled and linked once.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails its test"
+)]
+
+mod demo_agent;
+mod support;
