@@ -123,6 +123,16 @@ impl fmt::Debug for TokenSource {
 }
 
 impl TokenSource {
+    /// Returns a source that looks in this process's environment.
+    #[must_use]
+    pub fn of_process(variables: Vec<String>, run_gh: Option<RunGh>) -> Self {
+        Self {
+            variables,
+            environment: Arc::new(|name| std::env::var(name).ok()),
+            run_gh,
+        }
+    }
+
     /// Returns a source without any token, for servers that need none.
     #[must_use]
     pub fn none() -> Self {

@@ -47,7 +47,8 @@ pub struct Limits {
     pub whole: Duration,
     /// How large an answer may be, in bytes.
     pub body: usize,
-    /// How often a read is repeated after a server or transport error.
+    /// How often a read is repeated after a server or transport error; not any more once `whole` has
+    /// passed twice.
     pub retries: u32,
     /// How long the first repetition waits, give or take half; each later one twice as long.
     pub backoff: Duration,

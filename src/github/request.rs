@@ -6,6 +6,8 @@ use chrono::{DateTime, Utc};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use reqwest::{Method, StatusCode, Url};
 
+use tokio::time::Instant;
+
 use super::auth::Token;
 use super::interpret::{self, Outcome};
 use super::rate::RateBook;
@@ -153,10 +155,17 @@ impl GitHub {
     }
 
     async fn ask_with_retries(&self, question: &Question<'_>) -> Result<Outcome, GitHubError> {
+        let began = Instant::now();
+        // One server that hangs must not hold up a whole cycle for four times the time-out.
+        let enough = self.inner.limits.whole * 2;
         let mut attempt = 0;
         loop {
             match self.ask(question).await {
-                Err(error) if error.is_blip() && attempt < self.inner.limits.retries => {
+                Err(error)
+                    if error.is_blip()
+                        && attempt < self.inner.limits.retries
+                        && began.elapsed() < enough =>
+                {
                     tokio::time::sleep(backoff(&self.inner.limits, attempt)).await;
                     attempt += 1;
                 }

@@ -140,6 +140,7 @@ impl GitHub {
         }
         self.inner.rates.check()?;
         let token = self.token().await?;
+        *last = Some(Instant::now());
         let mut raw = self.post_once(&url, route, body, token.as_ref()).await?;
         if raw.status == StatusCode::UNAUTHORIZED {
             let Some(other) = self.renewed_token(token.as_ref()).await? else {
@@ -150,7 +151,6 @@ impl GitHub {
                 return Err(self.unauthorized(Some(&other)));
             }
         }
-        *last = Some(Instant::now());
         self.settle(url, raw)
     }
 

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use the_loop::demo::github::{LocalGitHub, PullOptions};
 use the_loop::github::{Answer, Reply};
 
-use super::{REPO, client, noon, server};
+use super::{REPO, client, item, noon, server};
 
 async fn get(server: &LocalGitHub, path: &str) -> Answer {
     match client(server).get(path, None).await.unwrap() {
@@ -83,6 +83,24 @@ async fn what_happens_on_a_pull_request_moves_its_own_time_only() {
     assert_eq!(
         (&reviews[0]["state"], &reviews[0]["body"]),
         (&"COMMENTED".into(), &"".into())
+    );
+
+    let root = server
+        .review_comment(REPO, pull, "bob", None, ("a.rs", 1), "why?")
+        .unwrap();
+    server.reply(REPO, root, "ada", "because").unwrap();
+    let inline = client(&server)
+        .review_comments_of(&item(pull))
+        .await
+        .unwrap();
+    let answer = inline.items.last().unwrap();
+    assert_eq!(answer.in_reply_to_id, Some(root));
+    let review = answer.pull_request_review_id.unwrap();
+    server.set_review_state(REPO, review, "DISMISSED").unwrap();
+    let reviews = client(&server).reviews(&item(pull)).await.unwrap();
+    assert_eq!(
+        reviews.items.last().unwrap().state.as_deref(),
+        Some("DISMISSED")
     );
 
     server.merge(REPO, pull, "ada").unwrap();

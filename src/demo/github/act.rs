@@ -274,6 +274,28 @@ impl LocalGitHub {
         Ok(id)
     }
 
+    /// Answers a comment on a line, in its thread, and returns the answer's id.
+    ///
+    /// # Errors
+    /// [`NoSuchThing`].
+    pub fn reply(&self, repo: &str, to: u64, login: &str, body: &str) -> Result<u64, NoSuchThing> {
+        let missing = || NoSuchThing(format!("review comment {to} in {repo}"));
+        let (number, path, line) = {
+            let world = &mut *self.world();
+            let comments = &world.repo_mut(repo)?.review_comments;
+            let root = comments.get(&to).ok_or_else(missing)?;
+            (root.number, root.path.clone(), root.line)
+        };
+        let place = (path.as_str(), line.unwrap_or_default());
+        let id = self.review_comment(repo, number, login, None, place, body)?;
+        let world = &mut *self.world();
+        if let Some(answer) = world.repo_mut(repo)?.review_comments.get_mut(&id) {
+            answer.reply_to = Some(to);
+        }
+        world.happens();
+        Ok(id)
+    }
+
     /// Pushes a commit to a pull request's branch.
     ///
     /// # Errors

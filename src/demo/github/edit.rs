@@ -69,6 +69,22 @@ impl LocalGitHub {
         Ok(())
     }
 
+    /// Changes the verdict of a review, for example to `DISMISSED`.
+    ///
+    /// # Errors
+    /// [`NoSuchThing`].
+    pub fn set_review_state(&self, repo: &str, id: u64, state: &str) -> Result<(), NoSuchThing> {
+        let world = &mut *self.world();
+        let reviews = &mut world.repo_mut(repo)?.reviews;
+        let missing = || NoSuchThing(format!("review {id} in {repo}"));
+        let review = reviews.get_mut(&id).ok_or_else(missing)?;
+        state.clone_into(&mut review.state);
+        let number = review.number;
+        world.touch(repo, number)?;
+        world.happens();
+        Ok(())
+    }
+
     /// Deletes a comment, review or review comment.
     ///
     /// # Errors

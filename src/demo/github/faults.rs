@@ -57,7 +57,8 @@ impl World {
 }
 
 impl LocalGitHub {
-    /// Answers the next `times` requests whose path contains `part` wrongly.
+    /// Answers the next `times` requests whose path and query contain `part` wrongly; `/issues/1` is
+    /// also part of `/issues/12` and `/issues/1/comments`.
     pub fn fail(&self, part: &str, times: u32, fault: Fault) {
         self.plan(None, part, times, fault);
     }
