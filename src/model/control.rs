@@ -41,6 +41,37 @@ impl ControlCommand {
     }
 }
 
+/// What an operator may do to a work item's session from the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum OperatorCommand {
+    /// [`ControlCommand::Start`], which also arms the item.
+    Start,
+    /// [`ControlCommand::Stop`].
+    Stop,
+    /// [`ControlCommand::Pause`].
+    Pause,
+    /// [`ControlCommand::Resume`].
+    Resume,
+    /// Ends the session as the end of its work item would, and leaves the control word alone.
+    Close {
+        /// What becomes of the tmux session.
+        tmux: TmuxFate,
+    },
+}
+
+/// What becomes of a tmux session whose session is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TmuxFate {
+    /// What `routing.tmux.keepSessionOnClose` says.
+    AsConfigured,
+    /// It stays, readable.
+    Keep,
+    /// It ends too.
+    Kill,
+}
+
 impl fmt::Display for ControlCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

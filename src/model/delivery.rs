@@ -189,6 +189,10 @@ words! {
         EmptyReview => "empty-review",
         /// CI of a commit that is no longer the head, or of a head in another repository.
         ForeignHead => "foreign-head",
+        /// The item was armed, and its session runs already.
+        AlreadyRunning => "already-running",
+        /// A command for a session that is not there.
+        NoSession => "no-session",
         /// An operator dropped it.
         ByOperator => "by-operator",
         /// Its work item is reset.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{ControlCommand, Login, RepoRef, WorkItemRef};
+use super::{Login, OperatorCommand, RepoRef, WorkItemRef};
 
 /// Which ingress saw an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -240,7 +240,7 @@ pub enum Detail {
     /// A command of an operator.
     Command {
         /// Which one.
-        command: ControlCommand,
+        command: OperatorCommand,
     },
 }
 

@@ -13,7 +13,7 @@ mod session;
 pub mod text;
 mod work_item;
 
-pub use control::ControlCommand;
+pub use control::{ControlCommand, OperatorCommand, TmuxFate};
 pub use delivery::{
     ClaimToken, Class, DeliveryId, DeliveryState, DropReason, HoldReason, UnknownReason,
     UnknownState,
@@ -23,7 +23,7 @@ pub use hosting::{AfterEnd, Ending, HostPaths, Phase, PromptPassing, Record, Spe
 pub use login::Login;
 pub use process_id::{BootId, ProcessId};
 pub use session::{
-    BadId, HarnessName, HarnessSessionId, OwnerId, PaneId, Session, SessionStatus, TmuxSessionId,
-    TmuxSocket, TmuxTarget,
+    BadId, HarnessName, HarnessSessionId, OwnerId, PaneId, RespawnAttempt, Session, SessionStatus,
+    TmuxSessionId, TmuxSocket, TmuxTarget,
 };
 pub use work_item::{DEFAULT_HOST, RefError, RepoRef, SessionName, WorkItemRef};

@@ -253,6 +253,12 @@ pub struct Session {
     pub cwd: PathBuf,
     /// What it is in.
     pub status: SessionStatus,
+    /// Since when.
+    pub status_since: DateTime<Utc>,
+    /// A respawn under way; nothing of it counts before it is registered.
+    pub attempt: Option<RespawnAttempt>,
+    /// When the running harness was registered.
+    pub registered_at: Option<DateTime<Utc>>,
     /// Where it runs; none until the first spawn was registered.
     pub target: Option<TmuxTarget>,
     /// The delivery that the first spawn carries.
@@ -263,6 +269,29 @@ pub struct Session {
     pub last_event_at: Option<DateTime<Utc>>,
     /// When it was closed.
     pub closed_at: Option<DateTime<Utc>>,
+}
+
+/// A respawn under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RespawnAttempt {
+    /// Its spawn intent.
+    pub owner: OwnerId,
+    /// The conversation it resumes or begins.
+    pub harness_session_id: HarnessSessionId,
+    /// The delivery it carries.
+    pub boot_delivery: DeliveryId,
+}
+
+impl TmuxTarget {
+    /// Tells whether both name the same pane of the same session of the same server process.
+    #[must_use]
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        self.server == other.server
+            && self.session_id == other.session_id
+            && self.pane == other.pane
+            && self.boot == other.boot
+    }
 }
 
 #[cfg(test)]
