@@ -14,5 +14,6 @@ pub mod harness;
 pub mod host;
 pub mod model;
 pub mod process;
+pub mod store;
 pub mod telemetry;
 pub mod workspace;

@@ -1,0 +1,338 @@
+//! The dispatcher's side of the store: claims, their attempts and their ends.
+//!
+//! Every write of a holder names its token; when no row changes, the claim is lost and the work
+//! stops.
+
+use chrono::{DateTime, Utc};
+
+use super::claims::{self, Claim, ClaimOwner, ClaimRef, Intent, IsDead, Wanted, free};
+use super::effects::{self, SessionChange};
+use super::enqueue::group_key;
+use super::error::Fault;
+use super::rows::{Reader, big, ms};
+use super::settle::{self, Release, Settlement};
+use super::{Store, StoreError};
+use crate::model::{
+    Class, DeliveryId, DeliveryState, DropReason, HoldReason, TmuxSocket, WorkItemRef,
+};
+
+/// What a fenced write says about going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// The claim holds; the next mutation may follow.
+    Go,
+    /// The claim holds, but a command for the item waits: an event's work stops here and makes way.
+    ControlWaits,
+}
+
+/// Whose held deliveries go on.
+#[derive(Debug, Clone, Copy)]
+pub enum Wake<'a> {
+    /// Those of one work item.
+    Item(&'a WorkItemRef),
+    /// Those whose session runs on this server, or is recorded on none yet.
+    Socket(&'a TmuxSocket),
+    /// All of them.
+    All,
+}
+
+/// The claims on deliveries.
+#[derive(Debug, Clone)]
+pub struct Deduper {
+    store: Store,
+}
+
+impl Deduper {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Claims what is to be done next: a claim whose holder is gone, else the oldest due delivery of
+    /// an idle work item, commands before events.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written; nothing is claimed then.
+    pub async fn claim_next(
+        &self,
+        owner: &ClaimOwner,
+        is_dead: &IsDead<'_>,
+    ) -> Result<Option<Claim>, StoreError> {
+        let explain = self.store.explain("claiming a delivery");
+        let taken = claims::take_over(&self.store, owner, is_dead)
+            .await
+            .map_err(&explain)?;
+        if taken.is_some() {
+            return Ok(taken);
+        }
+        claims::claim(&self.store, owner, Wanted::OldestDue)
+            .await
+            .map_err(explain)
+    }
+
+    /// Claims this delivery, due or not, for a command that runs its own row; none while its item is
+    /// being worked on, or something is ahead of it.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub async fn claim(
+        &self,
+        delivery: DeliveryId,
+        owner: &ClaimOwner,
+    ) -> Result<Option<Claim>, StoreError> {
+        claims::claim(&self.store, owner, Wanted::This(delivery))
+            .await
+            .map_err(self.store.explain("claiming a command"))
+    }
+
+    /// Extends the claim's lease.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn renew(&self, claim: &ClaimRef) -> Result<(), StoreError> {
+        let renewed = async {
+            let mut conn = self.store.writer.acquire().await?;
+            claims::fence(&self.store, &mut conn, claim).await
+        };
+        renewed
+            .await
+            .map_err(self.store.explain("renewing a claim"))
+    }
+
+    /// The fenced write before each mutation of tmux: extends the lease and tells whether to go on.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours; then nothing may be mutated.
+    pub async fn hold_fence(&self, claim: &Claim) -> Result<Fence, StoreError> {
+        self.fence(claim)
+            .await
+            .map_err(self.store.explain("holding a claim"))
+    }
+
+    async fn fence(&self, claim: &Claim) -> Result<Fence, Fault> {
+        let rows = sqlx::query(
+            "UPDATE deliveries SET lease_until = $2 WHERE claim_token = $1 RETURNING id, \
+             (SELECT COUNT(*) FROM deliveries c WHERE c.item_id = deliveries.item_id \
+             AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3) AS waiting",
+        )
+        .bind(claim.token.as_str())
+        .bind(self.store.lease_end_ms())
+        .bind(self.store.now_ms())
+        .fetch_all(&self.store.writer)
+        .await?;
+        let row = rows.first().ok_or(Fault::Lost(claim.first().id))?;
+        let row = Reader::new(row, "deliveries")?;
+        let makes_way = claim.class == Class::Event && row.number("waiting")? > 0;
+        Ok(if makes_way {
+            Fence::ControlWaits
+        } else {
+            Fence::Go
+        })
+    }
+
+    /// Counts an attempt that begins now, and returns which one it is.
+    ///
+    /// Counted once, also when a killed process's attempt is taken up again: restarts spend no
+    /// budget. From here on rows of the same review that arrive late are a delivery of their own.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn begin_attempt(&self, claim: &Claim) -> Result<u32, StoreError> {
+        let attempts = self
+            .write_begun(claim, None)
+            .await
+            .map_err(self.store.explain("beginning an attempt"))?;
+        Ok(attempts)
+    }
+
+    /// Stores what is about to be pasted where, before the first paste.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours; then nothing may be pasted.
+    pub async fn store_intent(&self, claim: &Claim, intent: &Intent) -> Result<(), StoreError> {
+        self.write_begun(claim, Some(intent))
+            .await
+            .map(|_| ())
+            .map_err(self.store.explain("storing the intent of a delivery"))
+    }
+
+    async fn write_begun(&self, claim: &Claim, intent: Option<&Intent>) -> Result<u32, Fault> {
+        let group = group_key(&claim.first().event);
+        let closed = group
+            .as_ref()
+            .map(|group| format!("{group}!{}", claim.first().id));
+        let rows = sqlx::query(
+            "UPDATE deliveries SET attempts = attempts + 1 - attempt_begun, attempt_begun = 1, \
+             batch = CASE WHEN batch = $2 THEN $3 ELSE batch END, intent_owner = COALESCE($4, intent_owner), \
+             intent_expires_at = COALESCE($5, intent_expires_at), lease_until = $6 \
+             WHERE claim_token = $1 RETURNING id, attempts",
+        )
+        .bind(claim.token.as_str())
+        .bind(group)
+        .bind(closed)
+        .bind(intent.map(|intent| intent.owner.as_str()))
+        .bind(intent.map(|intent| ms(intent.expires_at)))
+        .bind(self.store.lease_end_ms())
+        .fetch_all(&self.store.writer)
+        .await?;
+        let mut most = None;
+        for row in &rows {
+            let attempts = Reader::new(row, "deliveries")?.number("attempts")?;
+            most = most.max(Some(u32::try_from(attempts).unwrap_or(u32::MAX)));
+        }
+        let attempts = most.ok_or(Fault::Lost(claim.first().id))?;
+        claim.set_attempts(attempts);
+        Ok(attempts)
+    }
+
+    /// Ends the claim for good, with all that its end changes, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours; then nothing was changed.
+    pub async fn settle(
+        &self,
+        claim: &Claim,
+        settlement: Settlement<'_>,
+        change: Option<SessionChange>,
+    ) -> Result<(), StoreError> {
+        let settled = async {
+            let mut tx = self.store.begin().await?;
+            settle::settle(&mut tx, claim, settlement, self.store.now_ms()).await?;
+            let now = self.store.now_ms();
+            if let Some(change) = &change {
+                effects::apply(&mut tx, change, now).await?;
+            }
+            // A spawn's prompt is its boot delivery: registering it is the first thing it was told.
+            if let Some(SessionChange::Register(registered)) = &change
+                && matches!(settlement, Settlement::Delivered { .. })
+            {
+                effects::touch(&mut tx, registered.session, now).await?;
+            }
+            tx.commit().await.map_err(Fault::from)
+        };
+        settled
+            .await
+            .map_err(self.store.explain("settling a delivery"))
+    }
+
+    /// Gives the claim back: the delivery is tried again later, or waits for a condition.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn release(&self, claim: &Claim, release: Release) -> Result<(), StoreError> {
+        let released = async {
+            let mut conn = self.store.writer.acquire().await?;
+            settle::release(&mut conn, claim, release).await
+        };
+        released
+            .await
+            .map_err(self.store.explain("releasing a delivery"))
+    }
+
+    /// Notes what went wrong with the claim's delivery, for status and ticket.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn note_error(&self, claim: &Claim, error: &str) -> Result<(), StoreError> {
+        let explain = self.store.explain("noting an error");
+        let done = sqlx::query("UPDATE deliveries SET error = $2 WHERE claim_token = $1")
+            .bind(claim.token.as_str())
+            .bind(error)
+            .execute(&self.store.writer)
+            .await
+            .map_err(|error| explain(error.into()))?;
+        if done.rows_affected() == 0 {
+            return Err(explain(Fault::Lost(claim.first().id)));
+        }
+        Ok(())
+    }
+
+    /// Drops what waited for the claim's item before the claimed delivery, and returns how many;
+    /// what came in after it stays.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn drop_queued(&self, claim: &Claim, reason: DropReason) -> Result<u64, StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            let before = big(claim.first().number);
+            let now = self.store.now_ms();
+            let dropped = effects::drop_queued(&mut tx, claim.item.id, reason, before, now).await?;
+            tx.commit().await?;
+            Ok(dropped)
+        };
+        done.await
+            .map_err(self.store.explain("dropping queued deliveries"))
+    }
+
+    /// Returns how far a delivery has come.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn state(&self, delivery: DeliveryId) -> Result<Option<DeliveryState>, StoreError> {
+        let found = async {
+            let row = sqlx::query("SELECT id, state FROM deliveries WHERE id = $1")
+                .bind(delivery.0)
+                .fetch_optional(&self.store.readers)
+                .await?;
+            row.map(|row| Reader::new(&row, "deliveries")?.parse("state"))
+                .transpose()
+        };
+        found
+            .await
+            .map_err(self.store.explain("reading the state of a delivery"))
+    }
+
+    /// Lets deliveries that are held for this reason go on now, and returns how many.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn wake(&self, reason: HoldReason, whose: Wake<'_>) -> Result<u64, StoreError> {
+        let query = match whose {
+            Wake::Item(item) => sqlx::query(
+                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
+                 AND reason = $1 AND item_id IN (SELECT w.id FROM work_items w WHERE w.ref_key = $3)",
+            )
+            .bind(reason.as_str())
+            .bind(self.store.now_ms())
+            .bind(item.key()),
+            Wake::Socket(socket) => sqlx::query(
+                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
+                 AND reason = $1 AND item_id NOT IN (SELECT s.item_id FROM sessions s \
+                 WHERE s.status <> 'closed' AND s.tmux_socket <> $3)",
+            )
+            .bind(reason.as_str())
+            .bind(self.store.now_ms())
+            .bind(super::sessions::socket_text(socket)),
+            Wake::All => sqlx::query(
+                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
+                 AND reason = $1",
+            )
+            .bind(reason.as_str())
+            .bind(self.store.now_ms()),
+        };
+        let done = query.execute(&self.store.writer).await;
+        done.map(|done| done.rows_affected())
+            .map_err(|error| self.store.explain("waking held deliveries")(error.into()))
+    }
+
+    /// Returns when the next claim can be made, as far as the clock decides it: a delivery becomes
+    /// due or a lease runs out. A time that has passed means now.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn next_due(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        let due: Result<Option<i64>, sqlx::Error> = sqlx::query_scalar(concat!(
+            "SELECT MIN(next_at) FROM (SELECT d.next_at FROM deliveries d WHERE ",
+            free!(),
+            " UNION ALL SELECT c.lease_until AS next_at FROM deliveries c WHERE c.claim_lead = 1 \
+             AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
+             AND s.status <> 'closed' AND s.host <> $1)) AS due"
+        ))
+        .bind(&*self.store.machine)
+        .fetch_one(&self.store.readers)
+        .await;
+        due.map(|at| at.and_then(DateTime::from_timestamp_millis))
+            .map_err(|error| self.store.explain("asking what is due next")(error.into()))
+    }
+}

@@ -1,0 +1,246 @@
+//! Writes an event and its delivery, once per key.
+
+use sqlx::SqliteConnection;
+
+use super::error::Fault;
+use super::inbox::Disposition;
+use super::rows::{Reader, ms};
+use super::sightings;
+use crate::model::{
+    Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason, Login, Source, WorkItemRef,
+};
+
+/// The rows of one review wait this long after the newest of them …
+const GROUP_QUIET_MS: i64 = 3_000;
+/// … but no longer than this after the first.
+const GROUP_LIMIT_MS: i64 = 15_000;
+
+/// One event on its way into the store.
+pub(super) struct Arriving<'a> {
+    pub(super) item_id: i64,
+    pub(super) event: &'a Event,
+    pub(super) source: Source,
+    pub(super) guid: Option<&'a str>,
+    pub(super) disposition: Disposition,
+    pub(super) now: i64,
+}
+
+/// What became of it.
+pub(super) enum Enqueued {
+    New {
+        delivery: DeliveryId,
+        superseded: Vec<DeliveryId>,
+    },
+    Duplicate {
+        delivery: DeliveryId,
+        state: DeliveryState,
+    },
+}
+
+/// Returns the key that all rows of the event's review share.
+pub(super) fn group_key(event: &Event) -> Option<String> {
+    let review = event.review_id()?;
+    let host = event.repo.host().to_ascii_lowercase();
+    Some(format!("{host}:review:{review}"))
+}
+
+/// Follows an item's binding to the row that its events belong to, as far as the rows are known.
+pub(super) async fn follow(conn: &mut SqliteConnection, item_id: i64) -> Result<i64, Fault> {
+    let mut at = item_id;
+    // A binding leads from a pull request to an issue; more hops than this are a circle.
+    for _ in 0..4 {
+        let row = sqlx::query("SELECT id, bound_to FROM work_items WHERE id = $1")
+            .bind(at)
+            .fetch_one(&mut *conn)
+            .await?;
+        let bound: Option<WorkItemRef> = Reader::new(&row, "work_items")?.opt_parse("bound_to")?;
+        let Some(bound) = bound else {
+            return Ok(at);
+        };
+        match sightings::by_key(conn, &bound).await? {
+            Some(target) => at = target.id,
+            None => return Ok(at),
+        }
+    }
+    Ok(item_id)
+}
+
+pub(super) async fn enqueue(
+    conn: &mut SqliteConnection,
+    arriving: &Arriving<'_>,
+) -> Result<Enqueued, Fault> {
+    let Some(event_id) = insert_event(conn, arriving).await? else {
+        return duplicate(conn, arriving.event).await;
+    };
+    let superseded = match arriving.disposition {
+        Disposition::Baseline => Vec::new(),
+        Disposition::Deliver { .. } | Disposition::Drop(_) => {
+            supersede(conn, arriving.event, event_id, arriving.now).await?
+        }
+    };
+    let delivery = insert_delivery(conn, arriving, event_id).await?;
+    Ok(Enqueued::New {
+        delivery,
+        superseded,
+    })
+}
+
+async fn insert_event(
+    conn: &mut SqliteConnection,
+    arriving: &Arriving<'_>,
+) -> Result<Option<i64>, Fault> {
+    let event = arriving.event;
+    // What was said before the first sight is never told, so its text is not kept.
+    let payload = match arriving.disposition {
+        Disposition::Baseline => None,
+        Disposition::Deliver { .. } | Disposition::Drop(_) => Some(
+            serde_json::to_string(event).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
+        ),
+    };
+    let row = sqlx::query(
+        "INSERT INTO events (key, object, kind, source, guid, actor, group_key, payload, occurred_at, \
+         received_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+         ON CONFLICT (key) DO NOTHING RETURNING id",
+    )
+    .bind(event.key.as_str())
+    .bind(event.key.object())
+    .bind(event.kind.as_str())
+    .bind(arriving.source.as_str())
+    .bind(arriving.guid)
+    .bind(event.actor.as_ref().map(Login::as_str))
+    .bind(group_key(event))
+    .bind(payload)
+    .bind(ms(event.occurred_at))
+    .bind(arriving.now)
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| Ok(Reader::new(&row, "events")?.id()))
+        .transpose()
+}
+
+async fn duplicate(conn: &mut SqliteConnection, event: &Event) -> Result<Enqueued, Fault> {
+    let row = sqlx::query(
+        "SELECT d.id, d.state FROM events e JOIN deliveries d ON d.event_id = e.id WHERE e.key = $1 \
+         ORDER BY d.id LIMIT 1",
+    )
+    .bind(event.key.as_str())
+    .fetch_one(conn)
+    .await?;
+    let row = Reader::new(&row, "deliveries")?;
+    Ok(Enqueued::Duplicate {
+        delivery: DeliveryId(row.id()),
+        state: row.parse("state")?,
+    })
+}
+
+/// Drops the versions of the same object that nobody was told yet. A version that happened later
+/// than this one stays: then this one came late.
+async fn supersede(
+    conn: &mut SqliteConnection,
+    event: &Event,
+    event_id: i64,
+    now: i64,
+) -> Result<Vec<DeliveryId>, Fault> {
+    let rows = sqlx::query(
+        "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
+         WHERE state IN ('pending', 'held', 'abandoned') AND event_id IN \
+         (SELECT e.id FROM events e WHERE e.object = $3 AND e.id <> $4 AND e.occurred_at <= $5) \
+         RETURNING id",
+    )
+    .bind(DropReason::Superseded.as_str())
+    .bind(now)
+    .bind(event.key.object())
+    .bind(event_id)
+    .bind(ms(event.occurred_at))
+    .fetch_all(conn)
+    .await?;
+    delivery_ids(&rows)
+}
+
+pub(super) fn delivery_ids(rows: &[sqlx::sqlite::SqliteRow]) -> Result<Vec<DeliveryId>, Fault> {
+    rows.iter()
+        .map(|row| Ok(DeliveryId(Reader::new(row, "deliveries")?.id())))
+        .collect()
+}
+
+async fn insert_delivery(
+    conn: &mut SqliteConnection,
+    arriving: &Arriving<'_>,
+    event_id: i64,
+) -> Result<DeliveryId, Fault> {
+    let now = arriving.now;
+    let number = next_number(conn, arriving.item_id).await?;
+    let (class, state, mut reason) = match arriving.disposition {
+        Disposition::Deliver { class } => (class, DeliveryState::Pending, None),
+        Disposition::Baseline => (Class::Event, DeliveryState::Baselined, None),
+        Disposition::Drop(reason) => (Class::Event, DeliveryState::Dropped, Some(reason.as_str())),
+    };
+    let batch = group_key(arriving.event)
+        .filter(|_| class == Class::Event && state == DeliveryState::Pending);
+    let (state, next_at) = match &batch {
+        Some(batch) => {
+            reason = Some(HoldReason::Grouping.as_str());
+            let due = wait_for_group(conn, arriving.item_id, batch, now).await?;
+            (DeliveryState::Held, due)
+        }
+        None => (state, now),
+    };
+    let settled_at = state.is_final().then_some(now);
+    let row = sqlx::query(
+        "INSERT INTO deliveries (event_id, item_id, number, class, batch, state, reason, next_at, \
+         accepted_at, settled_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id",
+    )
+    .bind(event_id)
+    .bind(arriving.item_id)
+    .bind(number)
+    .bind(class.as_str())
+    .bind(batch)
+    .bind(state.as_str())
+    .bind(reason)
+    .bind(next_at)
+    .bind(now)
+    .bind(settled_at)
+    .fetch_one(conn)
+    .await?;
+    Ok(DeliveryId(Reader::new(&row, "deliveries")?.id()))
+}
+
+async fn next_number(conn: &mut SqliteConnection, item_id: i64) -> Result<i64, Fault> {
+    let row = sqlx::query(
+        "UPDATE work_items SET next_number = next_number + 1 WHERE id = $1 \
+         RETURNING id, next_number - 1 AS number",
+    )
+    .bind(item_id)
+    .fetch_one(conn)
+    .await?;
+    Reader::new(&row, "work_items")?.get("number")
+}
+
+/// Puts off the rows of the review that wait already, and returns when all of them are due.
+async fn wait_for_group(
+    conn: &mut SqliteConnection,
+    item_id: i64,
+    batch: &str,
+    now: i64,
+) -> Result<i64, Fault> {
+    let first: Option<i64> = sqlx::query_scalar(
+        "SELECT MIN(accepted_at) FROM deliveries WHERE item_id = $1 AND class = 'event' \
+         AND state IN ('pending', 'held') AND batch = $2",
+    )
+    .bind(item_id)
+    .bind(batch)
+    .fetch_one(&mut *conn)
+    .await?;
+    let limit = first.unwrap_or(now).saturating_add(GROUP_LIMIT_MS);
+    let due = now.saturating_add(GROUP_QUIET_MS).min(limit);
+    sqlx::query(
+        "UPDATE deliveries SET next_at = $3 WHERE item_id = $1 AND class = 'event' \
+         AND state = 'held' AND reason = 'grouping' AND batch = $2",
+    )
+    .bind(item_id)
+    .bind(batch)
+    .bind(due)
+    .execute(conn)
+    .await?;
+    Ok(due)
+}

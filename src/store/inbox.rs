@@ -1,0 +1,259 @@
+//! Where every ingress writes: what it saw and what arrived, in one transaction per call.
+//!
+//! Once [`Inbox::accept`] has returned, all of it is on disk; until then nothing is.
+
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+
+use super::enqueue::{self, Arriving, Enqueued};
+use super::error::Fault;
+use super::rows::{DirtyMark, ms};
+use super::sightings::{self, ItemSighting, Sighted};
+use super::{Store, StoreError};
+use crate::model::{
+    Class, DeliveryId, DeliveryState, DropReason, Event, EventKey, Source, WorkItemRef,
+};
+
+/// How far a polled list was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CursorUpdate {
+    /// The list's name.
+    pub name: String,
+    /// The entity tag to ask with next time.
+    pub etag: Option<String>,
+    /// Where the next page starts, by the server's clock.
+    pub since: Option<DateTime<Utc>>,
+    /// When the list was read without an error.
+    pub last_success: DateTime<Utc>,
+}
+
+/// What ingress decided about an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// It is to be delivered, or executed.
+    Deliver {
+        /// Which queue.
+        class: Class,
+    },
+    /// It is older than the first sight of its item.
+    Baseline,
+    /// It is not for the agent.
+    Drop(DropReason),
+}
+
+/// One event that came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The event.
+    pub event: Event,
+    /// Which ingress saw it.
+    pub source: Source,
+    /// GitHub's delivery number of a webhook; recorded, never identity.
+    pub guid: Option<String>,
+    /// What was decided about it.
+    pub disposition: Disposition,
+}
+
+/// All that one page or one payload says; accepted whole or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Acceptance {
+    /// The work items as they look now; recorded before the arrivals.
+    pub items: Vec<ItemSighting>,
+    /// The events, in the order in which they are to be told.
+    pub arrivals: Vec<Arrival>,
+    /// How far the list was read.
+    pub cursor: Option<CursorUpdate>,
+    /// The items whose details are to be asked for.
+    pub mark_dirty: Vec<WorkItemRef>,
+    /// The items whose details were fetched, with the mark that was read before.
+    pub clear_dirty: Vec<(WorkItemRef, DirtyMark)>,
+}
+
+/// What an acceptance did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// The items that have a row, in order.
+    pub sightings: Vec<Sighted>,
+    /// One outcome per arrival, in order.
+    pub arrivals: Vec<ArrivalOutcome>,
+}
+
+/// What became of an arrival.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArrivalOutcome {
+    /// It waits for its delivery.
+    New {
+        /// Its number.
+        delivery: DeliveryId,
+        /// Older versions of the same object that it replaced.
+        superseded: Vec<DeliveryId>,
+    },
+    /// It is recorded as dropped.
+    Dropped {
+        /// Its number.
+        delivery: DeliveryId,
+        /// Why.
+        reason: DropReason,
+        /// Older versions of the same object that it replaced.
+        superseded: Vec<DeliveryId>,
+    },
+    /// It is recorded as older than the first sight.
+    Baselined,
+    /// This version of the object is known already, from whichever ingress; nothing changed.
+    Duplicate {
+        /// The number it has had since.
+        delivery: DeliveryId,
+        /// How far that has come.
+        state: DeliveryState,
+    },
+    /// Its work item has no row; nothing was recorded.
+    UnknownItem,
+}
+
+/// The ingress side of the store.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    store: Store,
+}
+
+impl Inbox {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Accepts all of it in one transaction.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then nothing was accepted.
+    pub async fn accept(&self, acceptance: &Acceptance) -> Result<Accepted, StoreError> {
+        self.accept_whole(acceptance)
+            .await
+            .map_err(self.store.explain("accepting events"))
+    }
+
+    async fn accept_whole(&self, acceptance: &Acceptance) -> Result<Accepted, Fault> {
+        let now = self.store.now_ms();
+        let mut tx = self.store.begin().await?;
+        let mut accepted = Accepted::default();
+        for seen in &acceptance.items {
+            accepted
+                .sightings
+                .extend(sightings::record(&mut tx, seen, now).await?);
+        }
+        for arrival in &acceptance.arrivals {
+            accepted
+                .arrivals
+                .push(take_in(&mut tx, arrival, now).await?);
+        }
+        if let Some(cursor) = &acceptance.cursor {
+            move_cursor(&mut tx, cursor).await?;
+        }
+        for item in &acceptance.mark_dirty {
+            mark_dirty(&mut tx, item).await?;
+        }
+        for (item, mark) in &acceptance.clear_dirty {
+            clear_dirty(&mut tx, item, *mark, now).await?;
+        }
+        tx.commit().await?;
+        Ok(accepted)
+    }
+
+    /// Drops every version of an object that was not delivered yet, because it is gone from GitHub.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn withdraw(&self, key: &EventKey) -> Result<Vec<DeliveryId>, StoreError> {
+        let explain = self.store.explain("withdrawing a deleted text");
+        let rows = sqlx::query(
+            "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
+             WHERE state IN ('pending', 'held', 'abandoned') \
+             AND event_id IN (SELECT e.id FROM events e WHERE e.object = $3) RETURNING id",
+        )
+        .bind(DropReason::Deleted.as_str())
+        .bind(self.store.now_ms())
+        .bind(key.object())
+        .fetch_all(&self.store.writer)
+        .await
+        .map_err(|error| explain(error.into()))?;
+        enqueue::delivery_ids(&rows).map_err(explain)
+    }
+}
+
+async fn take_in(
+    conn: &mut SqliteConnection,
+    arrival: &Arrival,
+    now: i64,
+) -> Result<ArrivalOutcome, Fault> {
+    let event = &arrival.event;
+    let Some(own) = sightings::find(conn, &event.item(), event.repo_id).await? else {
+        return Ok(ArrivalOutcome::UnknownItem);
+    };
+    let arriving = Arriving {
+        item_id: enqueue::follow(conn, own.id).await?,
+        event,
+        source: arrival.source,
+        guid: arrival.guid.as_deref(),
+        disposition: arrival.disposition,
+        now,
+    };
+    Ok(match enqueue::enqueue(conn, &arriving).await? {
+        Enqueued::Duplicate { delivery, state } => ArrivalOutcome::Duplicate { delivery, state },
+        Enqueued::New {
+            delivery,
+            superseded,
+        } => match arrival.disposition {
+            Disposition::Deliver { .. } => ArrivalOutcome::New {
+                delivery,
+                superseded,
+            },
+            Disposition::Drop(reason) => ArrivalOutcome::Dropped {
+                delivery,
+                reason,
+                superseded,
+            },
+            Disposition::Baseline => ArrivalOutcome::Baselined,
+        },
+    })
+}
+
+async fn move_cursor(conn: &mut SqliteConnection, cursor: &CursorUpdate) -> Result<(), Fault> {
+    sqlx::query(
+        "INSERT INTO cursors (name, etag, since, last_success) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (name) DO UPDATE SET etag = excluded.etag, since = excluded.since, \
+         last_success = excluded.last_success",
+    )
+    .bind(&cursor.name)
+    .bind(&cursor.etag)
+    .bind(cursor.since.map(ms))
+    .bind(ms(cursor.last_success))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+async fn mark_dirty(conn: &mut SqliteConnection, item: &WorkItemRef) -> Result<(), Fault> {
+    sqlx::query("UPDATE work_items SET dirty_mark = dirty_mark + 1 WHERE ref_key = $1")
+        .bind(item.key())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// A mark set after `mark` was read stays: what it asks for was not in the answer.
+async fn clear_dirty(
+    conn: &mut SqliteConnection,
+    item: &WorkItemRef,
+    mark: DirtyMark,
+    now: i64,
+) -> Result<(), Fault> {
+    sqlx::query(
+        "UPDATE work_items SET clean_mark = $2, details_at = COALESCE(details_at, $3) \
+         WHERE ref_key = $1 AND clean_mark < $2",
+    )
+    .bind(item.key())
+    .bind(mark.0)
+    .bind(now)
+    .execute(conn)
+    .await?;
+    Ok(())
+}

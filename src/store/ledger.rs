@@ -1,0 +1,288 @@
+//! What is known of work items and polled lists, and what may be forgotten.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::sqlite::SqliteRow;
+
+use super::claims::{self, Claim};
+use super::effects;
+use super::error::Fault;
+use super::rows::{self, ItemRow, Reader, item_columns, ms};
+use super::sightings;
+use super::{Store, StoreError};
+use crate::model::{ControlCommand, Login, RepoRef, WorkItemRef};
+
+/// Payloads are forgotten in steps of this many rows, so that nobody waits long for the lock.
+const PRUNE_STEP: i64 = 500;
+
+/// How far a polled list was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// The entity tag to ask with next time.
+    pub etag: Option<String>,
+    /// Where the next page starts, by the server's clock.
+    pub since: Option<DateTime<Utc>>,
+    /// When the list was last read without an error.
+    pub last_success: DateTime<Utc>,
+}
+
+/// Which work items are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemFilter<'a> {
+    /// Every known one.
+    All,
+    /// The open ones.
+    Open,
+    /// Those of one repository.
+    Of(&'a RepoRef),
+}
+
+/// What is known of work items and polled lists.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    store: Store,
+}
+
+impl Ledger {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Returns a known work item.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn item(&self, item: &WorkItemRef) -> Result<Option<ItemRow>, StoreError> {
+        let found = async {
+            let mut conn = self.store.readers.acquire().await?;
+            sightings::by_key(&mut conn, item).await
+        };
+        found
+            .await
+            .map_err(self.store.explain("reading a work item"))
+    }
+
+    /// Returns known work items, in the order of their first sight.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn items(&self, filter: ItemFilter<'_>) -> Result<Vec<ItemRow>, StoreError> {
+        let query = match filter {
+            ItemFilter::All => sqlx::query(concat!(
+                "SELECT ",
+                item_columns!(),
+                " FROM work_items w ORDER BY w.id"
+            )),
+            ItemFilter::Open => sqlx::query(concat!(
+                "SELECT ",
+                item_columns!(),
+                " FROM work_items w WHERE w.is_open = 1 ORDER BY w.id"
+            )),
+            ItemFilter::Of(repo) => sqlx::query(concat!(
+                "SELECT ",
+                item_columns!(),
+                " FROM work_items w WHERE w.repo_key = $1 ORDER BY w.id"
+            ))
+            .bind(repo.key()),
+        };
+        self.read(query.fetch_all(&self.store.readers).await)
+    }
+
+    /// Returns the open work items of a repository.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn open_items_of(&self, repo: &RepoRef) -> Result<Vec<ItemRow>, StoreError> {
+        let query = sqlx::query(concat!(
+            "SELECT ",
+            item_columns!(),
+            " FROM work_items w WHERE w.repo_key = $1 AND w.is_open = 1 ORDER BY w.id"
+        ));
+        self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
+    }
+
+    /// Returns the work items of a repository whose details are still to be fetched.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn dirty(&self, repo: &RepoRef) -> Result<Vec<ItemRow>, StoreError> {
+        let query = sqlx::query(concat!(
+            "SELECT ",
+            item_columns!(),
+            " FROM work_items w WHERE w.repo_key = $1 AND w.dirty_mark > w.clean_mark ORDER BY w.id"
+        ));
+        self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
+    }
+
+    /// Returns the open pull requests of a repository whose head's CI has not finished yet.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn pulls_with_unsettled_ci(
+        &self,
+        repo: &RepoRef,
+    ) -> Result<Vec<ItemRow>, StoreError> {
+        let query = sqlx::query(concat!(
+            "SELECT ",
+            item_columns!(),
+            " FROM work_items w WHERE w.repo_key = $1 AND w.is_open = 1 AND w.head_sha IS NOT NULL \
+             AND w.same_repo = 1 AND COALESCE(w.ci_settled_sha, '') <> w.head_sha ORDER BY w.id"
+        ));
+        self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
+    }
+
+    fn read(&self, rows: Result<Vec<SqliteRow>, sqlx::Error>) -> Result<Vec<ItemRow>, StoreError> {
+        rows.map_err(Fault::from)
+            .and_then(|rows| rows.iter().map(rows::item).collect())
+            .map_err(self.store.explain("reading work items"))
+    }
+
+    /// Returns how far a polled list was read.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn cursor(&self, name: &str) -> Result<Option<Cursor>, StoreError> {
+        let found = async {
+            let row = sqlx::query(
+                "SELECT 0 AS id, etag, since, last_success FROM cursors WHERE name = $1",
+            )
+            .bind(name)
+            .fetch_optional(&self.store.readers)
+            .await?;
+            let Some(row) = row else {
+                return Ok(None);
+            };
+            let row = Reader::new(&row, "cursors")?;
+            Ok(Some(Cursor {
+                etag: row.get("etag")?,
+                since: row.opt_time("since")?,
+                last_success: row.time("last_success")?,
+            }))
+        };
+        found.await.map_err(self.store.explain("reading a cursor"))
+    }
+
+    /// Records the last control command of the claim's work item.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn set_control(
+        &self,
+        claim: &Claim,
+        command: ControlCommand,
+        actor: Option<&Login>,
+    ) -> Result<(), StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            let now = self.store.now_ms();
+            effects::set_control(&mut tx, claim.item.id, command, actor, now).await?;
+            tx.commit().await.map_err(Fault::from)
+        };
+        done.await
+            .map_err(self.store.explain("recording a control command"))
+    }
+
+    /// Forgets the last control command of the claim's work item.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn clear_control(&self, claim: &Claim) -> Result<(), StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            effects::clear_control(&mut tx, claim.item.id).await?;
+            tx.commit().await.map_err(Fault::from)
+        };
+        done.await
+            .map_err(self.store.explain("forgetting a control command"))
+    }
+
+    /// Records that the CI of this head has finished and was told.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn settle_ci(&self, item: &WorkItemRef, sha: &str) -> Result<(), StoreError> {
+        sqlx::query("UPDATE work_items SET ci_settled_sha = $2 WHERE ref_key = $1")
+            .bind(item.key())
+            .bind(sha)
+            .execute(&self.store.writer)
+            .await
+            .map(|_| ())
+            .map_err(|error| self.store.explain("settling the CI of a head")(error.into()))
+    }
+
+    /// Forgets a work item with its events and closed sessions, unless something of it is under way.
+    ///
+    /// Returns whether it was forgotten. Its keys go too: seen again, it is seen for the first time.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn forget(&self, item: &WorkItemRef) -> Result<bool, StoreError> {
+        self.forget_whole(item)
+            .await
+            .map_err(self.store.explain("forgetting a work item"))
+    }
+
+    async fn forget_whole(&self, item: &WorkItemRef) -> Result<bool, Fault> {
+        let mut tx = self.store.begin().await?;
+        let idle: Option<i64> = sqlx::query_scalar(
+            "SELECT w.id FROM work_items w WHERE w.ref_key = $1 AND NOT EXISTS (SELECT 1 FROM sessions s \
+             WHERE s.item_id = w.id AND s.status <> 'closed') AND NOT EXISTS (SELECT 1 FROM deliveries d \
+             WHERE d.item_id = w.id AND d.state IN ('pending', 'held', 'claimed'))",
+        )
+        .bind(item.key())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(id) = idle else {
+            return Ok(false);
+        };
+        let events: Vec<i64> =
+            sqlx::query_scalar("SELECT event_id FROM deliveries WHERE item_id = $1")
+                .bind(id)
+                .fetch_all(&mut *tx)
+                .await?;
+        for statement in [
+            "DELETE FROM give_ups WHERE delivery_id IN (SELECT d.id FROM deliveries d WHERE d.item_id = $1)",
+            "DELETE FROM deliveries WHERE item_id = $1",
+            "DELETE FROM sessions WHERE item_id = $1",
+            "DELETE FROM work_items WHERE id = $1",
+        ] {
+            sqlx::query(statement).bind(id).execute(&mut *tx).await?;
+        }
+        for event in events {
+            sqlx::query("DELETE FROM events WHERE id = $1")
+                .bind(event)
+                .execute(&mut *tx)
+                .await?;
+        }
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Forgets the payloads of events older than `age` that nobody needs any more, and returns how
+    /// many; keys stay, and what may be tried again stays whole.
+    ///
+    /// # Errors
+    /// When the database cannot be written; what was forgotten until then stays so.
+    pub async fn prune(&self, age: TimeDelta) -> Result<u64, StoreError> {
+        let before = ms(self.store.now()).saturating_sub(age.num_milliseconds());
+        let mut forgotten = 0;
+        loop {
+            let done = sqlx::query(
+                "UPDATE events SET payload = NULL WHERE id IN (SELECT e.id FROM events e \
+                 WHERE e.payload IS NOT NULL AND e.received_at < $1 AND NOT EXISTS (SELECT 1 \
+                 FROM deliveries d WHERE d.event_id = e.id \
+                 AND d.state IN ('pending', 'claimed', 'held', 'abandoned')) LIMIT $2)",
+            )
+            .bind(before)
+            .bind(PRUNE_STEP)
+            .execute(&self.store.writer)
+            .await
+            .map_err(|error| self.store.explain("forgetting old payloads")(error.into()))?;
+            if done.rows_affected() == 0 {
+                return Ok(forgotten);
+            }
+            forgotten += done.rows_affected();
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What must survive: work items, events, their deliveries, and sessions, in one database.
+//!
+//! Ingress writes through the [`Inbox`], the dispatcher works through the [`Deduper`] and the
+//! [`SessionRegistry`], everybody reads through the [`Ledger`]. Several processes do so at once:
+//! every call is one statement or one short transaction, nothing in memory is the truth, and a
+//! process may be killed at any instruction. Statements stay in the SQL that SQLite and PostgreSQL
+//! share; only the schema and the opening of the file are SQLite's own. Knows neither tmux nor
+//! GitHub. Read `inbox.rs` and `claims.rs` next.
+
+mod claims;
+mod deduper;
+mod effects;
+mod enqueue;
+mod error;
+mod file;
+mod inbox;
+mod ledger;
+mod migrations;
+mod queue;
+mod registry;
+mod rows;
+mod sessions;
+mod settle;
+mod sightings;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::{Sqlite, SqlitePool};
+use sqlx::{Row, Transaction};
+
+pub use claims::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent, IsDead};
+pub use deduper::{Deduper, Fence, Wake};
+pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
+pub use error::StoreError;
+pub use inbox::{Acceptance, Accepted, Arrival, ArrivalOutcome, CursorUpdate, Disposition, Inbox};
+pub use ledger::{Cursor, ItemFilter, Ledger};
+pub use queue::{Counts, Queue, QueueFilter, QueueRow, Rearmed};
+pub use registry::{ResetMode, ResetReport, SessionFilter, SessionRegistry};
+pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
+pub use settle::{Rearm, Release, Settlement};
+pub use sightings::{Change, ItemSighting, Pull, Sighted, Track};
+
+use crate::clock::Clock;
+use error::Fault;
+
+/// How the database is opened; the default is right except in tests.
+#[derive(Debug, Clone)]
+pub struct Tuning {
+    /// How long a write waits for another process's lock.
+    pub busy_timeout: Duration,
+    /// How long a claim holds without being renewed.
+    pub lease: Duration,
+    pub(self) migrations: &'static [migrations::Migration],
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            busy_timeout: Duration::from_secs(10),
+            lease: Duration::from_secs(60),
+            migrations: migrations::ALL,
+        }
+    }
+}
+
+/// One open database; clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    path: Arc<Path>,
+    machine: Arc<str>,
+    clock: Arc<dyn Clock>,
+    lease: Duration,
+    writer: SqlitePool,
+    readers: SqlitePool,
+}
+
+impl Store {
+    /// Opens the database, creating or migrating it first where needed.
+    ///
+    /// `machine` is the id of this host: sessions and claims carry it.
+    ///
+    /// # Errors
+    /// Names the file and what to do when it is damaged, locked, unwritable or too new; an existing
+    /// file is never replaced.
+    pub async fn open(
+        path: &Path,
+        machine: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        Self::open_with(path, machine, clock, Tuning::default()).await
+    }
+
+    /// Opens the database with other waiting times.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_with(
+        path: &Path,
+        machine: &str,
+        clock: Arc<dyn Clock>,
+        tuning: Tuning,
+    ) -> Result<Self, StoreError> {
+        file::prepare(path, &tuning, clock.now()).await?;
+        let (writer, readers) = file::pools(path, &tuning);
+        Ok(Self {
+            path: path.into(),
+            machine: machine.into(),
+            clock,
+            lease: tuning.lease,
+            writer,
+            readers,
+        })
+    }
+
+    /// Returns what ingress writes to.
+    #[must_use]
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new(self.clone())
+    }
+
+    /// Returns the recorded sessions.
+    #[must_use]
+    pub fn registry(&self) -> SessionRegistry {
+        SessionRegistry::new(self.clone())
+    }
+
+    /// Returns the claims on deliveries.
+    #[must_use]
+    pub fn deduper(&self) -> Deduper {
+        Deduper::new(self.clone())
+    }
+
+    /// Returns the deliveries as people and schedules see them.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        Queue::new(self.clone())
+    }
+
+    /// Returns what is known of work items and polled lists.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger::new(self.clone())
+    }
+
+    /// Returns the database's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the whole database and reports the first damage; takes seconds on a large one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with what is wrong.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        const DOING: &str = "checking the store";
+        let explain = |error: sqlx::Error| self.explain(DOING)(error.into());
+        let row = sqlx::query("PRAGMA quick_check(1)")
+            .fetch_one(&self.readers)
+            .await
+            .map_err(explain)?;
+        let verdict: String = row.try_get(0).map_err(explain)?;
+        if verdict == "ok" {
+            return Ok(());
+        }
+        Err(StoreError::Corrupt {
+            path: self.path.to_path_buf(),
+            doing: DOING,
+            detail: verdict,
+        })
+    }
+
+    /// Records that this machine runs this version now.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn record_host(&self, name: &str, version: &str) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO hosts (id, name, version, last_seen) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version, \
+             last_seen = excluded.last_seen",
+        )
+        .bind(&*self.machine)
+        .bind(name)
+        .bind(version)
+        .bind(self.now_ms())
+        .execute(&self.writer)
+        .await
+        .map_err(|error| self.explain("recording this host")(error.into()))?;
+        Ok(())
+    }
+
+    /// Closes every connection, after the work in progress.
+    pub async fn close(&self) {
+        self.writer.close().await;
+        self.readers.close().await;
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    fn now_ms(&self) -> i64 {
+        rows::ms(self.now())
+    }
+
+    fn lease_end_ms(&self) -> i64 {
+        let lease = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
+        self.now_ms().saturating_add(lease)
+    }
+
+    /// Starts a write transaction: it holds the database's write lock from its first statement on,
+    /// so nothing that it reads can change before it commits.
+    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, Fault> {
+        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    fn explain(&self, doing: &'static str) -> impl Fn(Fault) -> StoreError {
+        let path: PathBuf = self.path.to_path_buf();
+        move |fault| fault.explain(&path, doing)
+    }
+}

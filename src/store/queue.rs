@@ -1,0 +1,305 @@
+//! The deliveries as people and schedules see them: counted, listed, tried again, dropped.
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
+
+use super::claims;
+use super::effects;
+use super::enqueue::delivery_ids;
+use super::error::Fault;
+use super::rows::Reader;
+use super::settle::remember_give_up;
+use super::sightings;
+use super::{Store, StoreError};
+use crate::model::{Class, DeliveryId, DeliveryState, DropReason, EventKey, WorkItemRef};
+
+/// Which deliveries are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueFilter<'a> {
+    /// Those that wait or are being worked on.
+    Open,
+    /// Those whose attempts are spent.
+    Abandoned,
+    /// All of one work item.
+    Of(&'a WorkItemRef),
+}
+
+/// One delivery, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueRow {
+    /// Its number.
+    pub delivery: DeliveryId,
+    /// Its work item.
+    pub item: WorkItemRef,
+    /// The key of its event.
+    pub key: EventKey,
+    /// The kind of its event, as log and store write it.
+    pub kind: String,
+    /// Who did the act.
+    pub actor: Option<String>,
+    /// Which queue it stands in.
+    pub class: Class,
+    /// How far it has come.
+    pub state: DeliveryState,
+    /// Why it waits, or was decided against.
+    pub reason: Option<String>,
+    /// The last error.
+    pub error: Option<String>,
+    /// How many attempts have begun.
+    pub attempts: u64,
+    /// When it is due.
+    pub next_at: DateTime<Utc>,
+    /// When it was accepted.
+    pub accepted_at: DateTime<Utc>,
+}
+
+/// How many deliveries are not done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// They wait for their turn.
+    pub pending: u64,
+    /// Somebody works on them.
+    pub claimed: u64,
+    /// They wait for a condition.
+    pub held: u64,
+    /// Their attempts are spent.
+    pub abandoned: u64,
+    /// When the oldest pending one was accepted.
+    pub oldest_pending: Option<DateTime<Utc>>,
+    /// When the oldest held one was accepted.
+    pub oldest_held: Option<DateTime<Utc>>,
+}
+
+/// A given-up delivery that is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rearmed {
+    /// Its number.
+    pub delivery: DeliveryId,
+    /// Its work item.
+    pub item: WorkItemRef,
+    /// The key of its event.
+    pub key: EventKey,
+}
+
+const WAITING_AND_CLAIMED: &str = "SELECT 0 AS id, d.state, COUNT(*) AS count, \
+     MIN(d.accepted_at) AS oldest FROM deliveries d WHERE d.state IN ('pending', 'held') \
+     GROUP BY d.state UNION ALL SELECT 0 AS id, 'claimed', COUNT(*), 0 FROM deliveries c \
+     WHERE c.claim_token IS NOT NULL UNION ALL SELECT 0 AS id, 'abandoned', COUNT(*), 0 \
+     FROM deliveries a WHERE a.state = 'abandoned'";
+
+macro_rules! queue_columns {
+    () => {
+        "SELECT d.id, w.ref, e.key, e.kind, e.actor, d.class, d.state, d.reason, d.error, d.attempts, \
+         d.next_at, d.accepted_at FROM deliveries d JOIN events e ON e.id = d.event_id \
+         JOIN work_items w ON w.id = d.item_id "
+    };
+}
+
+/// The deliveries as people and schedules see them.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    store: Store,
+}
+
+impl Queue {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Counts what is not done.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn counts(&self) -> Result<Counts, StoreError> {
+        let counted = async {
+            let rows = sqlx::query(WAITING_AND_CLAIMED)
+                .fetch_all(&self.store.readers)
+                .await?;
+            let mut counts = Counts::default();
+            for row in &rows {
+                let row = Reader::new(row, "deliveries")?;
+                let count = row.number("count")?;
+                match row.parse("state")? {
+                    DeliveryState::Pending => {
+                        counts.pending = count;
+                        counts.oldest_pending = row.opt_time("oldest")?;
+                    }
+                    DeliveryState::Held => {
+                        counts.held = count;
+                        counts.oldest_held = row.opt_time("oldest")?;
+                    }
+                    DeliveryState::Claimed => counts.claimed = count,
+                    DeliveryState::Abandoned => counts.abandoned = count,
+                    DeliveryState::Delivered
+                    | DeliveryState::Dropped
+                    | DeliveryState::Skipped
+                    | DeliveryState::Baselined => {}
+                }
+            }
+            Ok(counts)
+        };
+        counted
+            .await
+            .map_err(self.store.explain("counting deliveries"))
+    }
+
+    /// Lists at most `limit` deliveries, oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn list(
+        &self,
+        filter: QueueFilter<'_>,
+        limit: u32,
+    ) -> Result<Vec<QueueRow>, StoreError> {
+        let query = match filter {
+            QueueFilter::Open => sqlx::query(concat!(
+                queue_columns!(),
+                "WHERE d.id IN (SELECT o.id FROM deliveries o WHERE o.state IN ('pending', 'held') \
+                 UNION ALL SELECT c.id FROM deliveries c WHERE c.claim_token IS NOT NULL) \
+                 ORDER BY d.id LIMIT $1"
+            ))
+            .bind(i64::from(limit)),
+            QueueFilter::Abandoned => sqlx::query(concat!(
+                queue_columns!(),
+                "WHERE d.state = 'abandoned' ORDER BY d.id LIMIT $1"
+            ))
+            .bind(i64::from(limit)),
+            QueueFilter::Of(item) => sqlx::query(concat!(
+                queue_columns!(),
+                "WHERE w.ref_key = $2 ORDER BY d.number LIMIT $1"
+            ))
+            .bind(i64::from(limit))
+            .bind(item.key()),
+        };
+        let rows = query.fetch_all(&self.store.readers).await;
+        rows.map_err(Fault::from)
+            .and_then(|rows| rows.iter().map(queue_row).collect())
+            .map_err(self.store.explain("listing deliveries"))
+    }
+
+    /// Gives what other versions of the program gave up a full budget again, once per version
+    /// (AC11). First spawns stay given up, and so does a paste that may still take effect.
+    ///
+    /// # Errors
+    /// When the database cannot be written; then nothing was re-armed.
+    pub async fn rearm_given_up(&self, running: &str) -> Result<Vec<Rearmed>, StoreError> {
+        self.rearm_all(running)
+            .await
+            .map_err(self.store.explain("re-arming given-up deliveries"))
+    }
+
+    async fn rearm_all(&self, running: &str) -> Result<Vec<Rearmed>, Fault> {
+        let now = self.store.now_ms();
+        let wanted = sqlx::query(
+            "SELECT d.id, w.ref, e.key FROM deliveries d JOIN events e ON e.id = d.event_id \
+             JOIN work_items w ON w.id = d.item_id WHERE d.state = 'abandoned' AND d.by_hand = 0 \
+             AND COALESCE(d.intent_expires_at, 0) < $2 AND NOT EXISTS (SELECT 1 FROM give_ups g \
+             WHERE g.delivery_id = d.id AND g.version = $1) ORDER BY d.id",
+        );
+        let mut tx = self.store.begin().await?;
+        let rows = wanted.bind(running).bind(now).fetch_all(&mut *tx).await?;
+        let mut rearmed = Vec::new();
+        for row in &rows {
+            let row = Reader::new(row, "deliveries")?;
+            rearmed.push(Rearmed {
+                delivery: DeliveryId(row.id()),
+                item: row.parse("ref")?,
+                key: EventKey::from_stored(row.get("key")?),
+            });
+            sqlx::query(
+                "UPDATE deliveries SET state = 'pending', attempts = 0, next_at = $2, settled_at = NULL \
+                 WHERE id = $1",
+            )
+            .bind(row.id())
+            .bind(now)
+            .execute(&mut *tx)
+            .await?;
+            remember_give_up(&mut tx, row.id(), running).await?;
+        }
+        tx.commit().await?;
+        Ok(rearmed)
+    }
+
+    /// Tries a given-up delivery again because a person says so; returns whether it was given up.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn retry(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
+        sqlx::query(
+            "UPDATE deliveries SET state = 'pending', attempts = 0, by_hand = 0, reason = NULL, \
+             next_at = $2, settled_at = NULL WHERE id = $1 AND state IN ('abandoned', 'skipped') \
+             AND event_id IN (SELECT e.id FROM events e WHERE e.payload IS NOT NULL)",
+        )
+        .bind(delivery.0)
+        .bind(self.store.now_ms())
+        .execute(&self.store.writer)
+        .await
+        .map(|done| done.rows_affected() > 0)
+        .map_err(|error| self.store.explain("retrying a delivery")(error.into()))
+    }
+
+    /// Drops a delivery that waits or was given up; returns whether it did.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn drop_one(
+        &self,
+        delivery: DeliveryId,
+        reason: DropReason,
+    ) -> Result<bool, StoreError> {
+        let explain = self.store.explain("dropping a delivery");
+        let rows = sqlx::query(
+            "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE id = $1 \
+             AND state IN ('pending', 'held', 'abandoned') RETURNING id",
+        )
+        .bind(delivery.0)
+        .bind(reason.as_str())
+        .bind(self.store.now_ms())
+        .fetch_all(&self.store.writer)
+        .await
+        .map_err(|error| explain(error.into()))?;
+        Ok(!delivery_ids(&rows).map_err(explain)?.is_empty())
+    }
+
+    /// Drops all that waits for a work item, and returns how many.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn drop_queued(
+        &self,
+        item: &WorkItemRef,
+        reason: DropReason,
+    ) -> Result<u64, StoreError> {
+        let now = self.store.now_ms();
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            let dropped = match sightings::by_key(&mut tx, item).await? {
+                Some(row) => effects::drop_queued(&mut tx, row.id, reason, i64::MAX, now).await?,
+                None => 0,
+            };
+            tx.commit().await?;
+            Ok(dropped)
+        };
+        done.await
+            .map_err(self.store.explain("dropping queued deliveries"))
+    }
+}
+
+fn queue_row(row: &SqliteRow) -> Result<QueueRow, Fault> {
+    let row = Reader::new(row, "deliveries")?;
+    Ok(QueueRow {
+        delivery: DeliveryId(row.id()),
+        item: row.parse("ref")?,
+        key: EventKey::from_stored(row.get("key")?),
+        kind: row.get("kind")?,
+        actor: row.get("actor")?,
+        class: claims::class(row)?,
+        state: row.parse("state")?,
+        reason: row.get("reason")?,
+        error: row.get("error")?,
+        attempts: row.number("attempts")?,
+        next_at: row.time("next_at")?,
+        accepted_at: row.time("accepted_at")?,
+    })
+}

@@ -1,0 +1,303 @@
+//! The recorded sessions: one open session per work item, whoever asks.
+
+use sqlx::SqliteConnection;
+
+use super::claims::{self, Claim};
+use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
+use super::error::Fault;
+use super::rows::ControlRecord;
+use super::sessions::{self, session_columns};
+use super::sightings;
+use super::{Store, StoreError};
+use crate::model::{DropReason, Session, SessionStatus, WorkItemRef};
+
+/// Which sessions are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SessionFilter {
+    /// Every recorded one.
+    #[default]
+    All,
+    /// Those that still belong to an agent.
+    Open,
+    /// Those in this status.
+    In(SessionStatus),
+}
+
+/// Whether a reset changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResetMode {
+    /// Only report.
+    DryRun,
+    /// Do it.
+    Apply,
+}
+
+/// What a reset removes of one work item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResetReport {
+    /// The work item.
+    pub item: WorkItemRef,
+    /// Its sessions, the open one first.
+    pub sessions: Vec<Session>,
+    /// Its last control command.
+    pub control: Option<ControlRecord>,
+    /// How many deliveries wait for it.
+    pub queued: u64,
+}
+
+/// The recorded sessions.
+#[derive(Debug, Clone)]
+pub struct SessionRegistry {
+    store: Store,
+}
+
+impl SessionRegistry {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// Returns the open session of the work item with this row.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn open_session(&self, item: i64) -> Result<Option<Session>, StoreError> {
+        let found = async { sessions::open_of(&mut *self.reader().await?, item).await };
+        found
+            .await
+            .map_err(self.store.explain("looking for an open session"))
+    }
+
+    /// Returns a session by its number.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn get(&self, session: i64) -> Result<Option<Session>, StoreError> {
+        let found = async { sessions::by_id(&mut *self.reader().await?, session).await };
+        found.await.map_err(self.store.explain("reading a session"))
+    }
+
+    /// Returns the newest session of a work item, open or closed.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn latest(&self, item: &WorkItemRef) -> Result<Option<Session>, StoreError> {
+        let found = async {
+            Ok(sessions::all_of(&mut *self.reader().await?, item)
+                .await?
+                .into_iter()
+                .next())
+        };
+        found.await.map_err(self.store.explain("reading a session"))
+    }
+
+    /// Returns the sessions, newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn list(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+        let status = match filter {
+            SessionFilter::All | SessionFilter::Open => None,
+            SessionFilter::In(status) => Some(status.as_str()),
+        };
+        let listed = async {
+            let rows = sqlx::query(concat!(
+                "SELECT ",
+                session_columns!(),
+                " WHERE ($1 IS NULL OR s.status = $1) AND ($2 = 0 OR s.status <> 'closed') \
+                 ORDER BY s.id DESC"
+            ))
+            .bind(status)
+            .bind(i64::from(filter == SessionFilter::Open))
+            .fetch_all(&self.store.readers)
+            .await?;
+            rows.iter()
+                .map(sessions::session)
+                .collect::<Result<Vec<_>, _>>()
+        };
+        listed.await.map_err(self.store.explain("listing sessions"))
+    }
+
+    /// Records a first spawn before it is made: the session is `spawning`, and only this claim's
+    /// delivery is worked on until it is registered or abandoned.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`], or [`StoreError::SessionOpen`] when the item has an open session.
+    pub async fn begin_spawn(
+        &self,
+        claim: &Claim,
+        new: &NewSession,
+    ) -> Result<Session, StoreError> {
+        let begun = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            let id = self.insert(&mut tx, claim, new).await?;
+            let session = sessions::by_id(&mut tx, id).await?;
+            tx.commit().await?;
+            session.ok_or(Fault::SessionMoved(id))
+        };
+        begun.await.map_err(self.store.explain("recording a spawn"))
+    }
+
+    async fn insert(
+        &self,
+        conn: &mut SqliteConnection,
+        claim: &Claim,
+        new: &NewSession,
+    ) -> Result<i64, Fault> {
+        let item = claim.item.item.to_string();
+        let inserted: Result<i64, Fault> = sqlx::query_scalar(
+            "INSERT INTO sessions (item_id, minted_ref, host, owner, harness, harness_session_id, cwd, \
+             status, status_since, boot_delivery, created_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 'spawning', $9, $8, $9) RETURNING id",
+        )
+        .bind(new.item)
+        .bind(item)
+        .bind(&*self.store.machine)
+        .bind(new.owner.as_str())
+        .bind(&new.harness.0)
+        .bind(new.harness_session_id.as_str())
+        .bind(new.cwd.display().to_string())
+        .bind(new.boot_delivery.0)
+        .bind(self.store.now_ms())
+        .fetch_one(conn)
+        .await
+        .map_err(Fault::from);
+        inserted.map_err(|fault| {
+            if fault.is_unique_violation() {
+                Fault::SessionOpen(claim.item.item.clone())
+            } else {
+                fault
+            }
+        })
+    }
+
+    /// Records a respawn before it is made, in columns of its own.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`], or [`StoreError::SessionMoved`] when the session is not open any more.
+    pub async fn begin_respawn(
+        &self,
+        claim: &Claim,
+        session: i64,
+        attempt: &NewAttempt,
+    ) -> Result<(), StoreError> {
+        let begun = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            effects::begin_attempt(&mut tx, session, attempt).await?;
+            tx.commit().await.map_err(Fault::from)
+        };
+        begun
+            .await
+            .map_err(self.store.explain("recording a respawn"))
+    }
+
+    /// Records that the session's agent runs, while the claim goes on.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`], or [`StoreError::SessionMoved`] when the session was closed.
+    pub async fn register(&self, claim: &Claim, registered: &Registered) -> Result<(), StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            effects::register(&mut tx, registered, self.store.now_ms()).await?;
+            tx.commit().await.map_err(Fault::from)
+        };
+        done.await
+            .map_err(self.store.explain("registering a session"))
+    }
+
+    /// Forgets a spawn that failed: a first spawn leaves no session, a respawn leaves it as it was.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn abandon_attempt(&self, claim: &Claim, session: i64) -> Result<(), StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            effects::abandon_attempt(&mut tx, session).await?;
+            tx.commit().await.map_err(Fault::from)
+        };
+        done.await.map_err(self.store.explain("giving a spawn up"))
+    }
+
+    /// Changes a session without the end of a claim: for what a person does, or what was noticed.
+    ///
+    /// # Errors
+    /// [`StoreError::SessionMoved`] when the session is not in a state that allows it.
+    pub async fn change(&self, change: &SessionChange) -> Result<(), StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            effects::apply(&mut tx, change, self.store.now_ms()).await?;
+            tx.commit().await.map_err(Fault::from)
+        };
+        done.await.map_err(self.store.explain("changing a session"))
+    }
+
+    /// Forgets sessions, command and queue of these work items: of all, or of none.
+    ///
+    /// Keys and baselines stay, so nothing is said twice; a delivery that is being worked on stays
+    /// with its holder.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownItems`] when one of them has no row; then nothing was changed.
+    pub async fn reset(
+        &self,
+        items: &[WorkItemRef],
+        mode: ResetMode,
+    ) -> Result<Vec<ResetReport>, StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            let mut reports = Vec::new();
+            let mut unknown = Vec::new();
+            for item in items {
+                match self.reset_one(&mut tx, item).await? {
+                    Some(report) => reports.push(report),
+                    None => unknown.push(item.clone()),
+                }
+            }
+            if !unknown.is_empty() {
+                return Err(Fault::UnknownItems(unknown));
+            }
+            match mode {
+                ResetMode::Apply => tx.commit().await?,
+                ResetMode::DryRun => tx.rollback().await?,
+            }
+            Ok(reports)
+        };
+        done.await
+            .map_err(self.store.explain("resetting work items"))
+    }
+
+    async fn reset_one(
+        &self,
+        conn: &mut SqliteConnection,
+        item: &WorkItemRef,
+    ) -> Result<Option<ResetReport>, Fault> {
+        let Some(row) = sightings::by_key(conn, item).await? else {
+            return Ok(None);
+        };
+        let sessions = sessions::all_of(conn, item).await?;
+        sqlx::query("DELETE FROM sessions WHERE item_id = $1")
+            .bind(row.id)
+            .execute(&mut *conn)
+            .await?;
+        effects::clear_control(conn, row.id).await?;
+        let now = self.store.now_ms();
+        let queued = effects::drop_queued(conn, row.id, DropReason::Reset, i64::MAX, now).await?;
+        sqlx::query("UPDATE work_items SET dirty_mark = dirty_mark + 1 WHERE id = $1")
+            .bind(row.id)
+            .execute(&mut *conn)
+            .await?;
+        Ok(Some(ResetReport {
+            item: row.item,
+            sessions,
+            control: row.control,
+            queued,
+        }))
+    }
+
+    async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Fault> {
+        Ok(self.store.readers.acquire().await?)
+    }
+}

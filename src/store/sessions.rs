@@ -1,0 +1,131 @@
+//! Reading the rows of sessions.
+
+use std::path::PathBuf;
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use super::error::Fault;
+use super::rows::Reader;
+use crate::model::{
+    BootId, DeliveryId, HarnessName, RespawnAttempt, Session, TmuxSocket, TmuxTarget, WorkItemRef,
+};
+
+/// A socket as its column holds it: JSON, the same text for the same socket.
+pub(super) fn socket_text(socket: &TmuxSocket) -> String {
+    match socket {
+        TmuxSocket::Default => "default".to_owned(),
+        TmuxSocket::Name(name) => format!("name:{name}"),
+        TmuxSocket::Path(path) => format!("path:{}", path.display()),
+    }
+}
+
+fn socket(text: &str) -> Option<TmuxSocket> {
+    match text.split_once(':') {
+        None if text == "default" => Some(TmuxSocket::Default),
+        Some(("name", name)) => Some(TmuxSocket::Name(name.to_owned())),
+        Some(("path", path)) => Some(TmuxSocket::Path(PathBuf::from(path))),
+        _ => None,
+    }
+}
+
+/// The columns of [`Session`], for tables aliased `s` and `w`.
+macro_rules! session_columns {
+    () => {
+        "s.id, w.ref, s.minted_ref, s.host, s.owner, s.harness, s.harness_session_id, s.cwd, s.status, \
+         s.status_since, s.registered_at, s.attempt_owner, s.attempt_harness_session_id, \
+         s.attempt_boot_delivery, s.boot_delivery, s.tmux_socket, s.server_pid, s.server_start, s.tmux_session_id, s.pane, \
+         s.host_pid, s.host_start, s.harness_pid, s.harness_start, s.boot_id, s.created_at, \
+         s.last_event_at, s.closed_at FROM sessions s JOIN work_items w ON w.id = s.item_id"
+    };
+}
+pub(super) use session_columns;
+
+pub(super) fn session(row: &SqliteRow) -> Result<Session, Fault> {
+    let row = Reader::new(row, "sessions")?;
+    let cwd: String = row.get("cwd")?;
+    Ok(Session {
+        id: row.id(),
+        work_item: row.parse("ref")?,
+        minted_ref: row.parse("minted_ref")?,
+        host: row.get("host")?,
+        owner: row.parse("owner")?,
+        harness: HarnessName(row.get("harness")?),
+        harness_session_id: row.parse("harness_session_id")?,
+        cwd: PathBuf::from(cwd),
+        status: row.parse("status")?,
+        status_since: row.time("status_since")?,
+        attempt: attempt(row)?,
+        registered_at: row.opt_time("registered_at")?,
+        target: target(row)?,
+        boot_delivery: row.get::<Option<i64>>("boot_delivery")?.map(DeliveryId),
+        created_at: row.time("created_at")?,
+        last_event_at: row.opt_time("last_event_at")?,
+        closed_at: row.opt_time("closed_at")?,
+    })
+}
+
+fn target(row: Reader<'_>) -> Result<Option<TmuxTarget>, Fault> {
+    let Some(text) = row.get::<Option<String>>("tmux_socket")? else {
+        return Ok(None);
+    };
+    Ok(Some(TmuxTarget {
+        socket: socket(&text).ok_or_else(|| row.bad(format!("tmux_socket: {text:?}")))?,
+        server: row.process("server_pid", "server_start")?,
+        session_id: row.parse("tmux_session_id")?,
+        pane: row.parse("pane")?,
+        host: row.process("host_pid", "host_start")?,
+        harness: row.process("harness_pid", "harness_start")?,
+        boot: BootId(row.get("boot_id")?),
+    }))
+}
+
+fn attempt(row: Reader<'_>) -> Result<Option<RespawnAttempt>, Fault> {
+    let Some(owner) = row.opt_parse("attempt_owner")? else {
+        return Ok(None);
+    };
+    Ok(Some(RespawnAttempt {
+        owner,
+        harness_session_id: row.parse("attempt_harness_session_id")?,
+        boot_delivery: DeliveryId(row.get("attempt_boot_delivery")?),
+    }))
+}
+
+pub(super) async fn by_id(conn: &mut SqliteConnection, id: i64) -> Result<Option<Session>, Fault> {
+    let row = sqlx::query(concat!("SELECT ", session_columns!(), " WHERE s.id = $1"))
+        .bind(id)
+        .fetch_optional(conn)
+        .await?;
+    row.as_ref().map(session).transpose()
+}
+
+pub(super) async fn open_of(
+    conn: &mut SqliteConnection,
+    item: i64,
+) -> Result<Option<Session>, Fault> {
+    let row = sqlx::query(concat!(
+        "SELECT ",
+        session_columns!(),
+        " WHERE s.item_id = $1 AND s.status <> 'closed'"
+    ))
+    .bind(item)
+    .fetch_optional(conn)
+    .await?;
+    row.as_ref().map(session).transpose()
+}
+
+/// Returns every session of a work item, newest first.
+pub(super) async fn all_of(
+    conn: &mut SqliteConnection,
+    item: &WorkItemRef,
+) -> Result<Vec<Session>, Fault> {
+    let rows = sqlx::query(concat!(
+        "SELECT ",
+        session_columns!(),
+        " WHERE w.ref_key = $1 ORDER BY s.id DESC"
+    ))
+    .bind(item.key())
+    .fetch_all(conn)
+    .await?;
+    rows.iter().map(session).collect()
+}

@@ -1,0 +1,447 @@
+//! What an ingress sees of a work item: the row is compared and set, and its changes make deliveries.
+//!
+//! Arming and closing have no id on GitHub. The transaction that changes the row is the one that
+//! makes the delivery, so two observers of one change make one.
+
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+
+use super::enqueue::{self, Arriving};
+use super::error::Fault;
+use super::inbox::Disposition;
+use super::rows::{self, ItemRow, big, item_columns, ms};
+use crate::model::{
+    Class, DeliveryId, Detail, Edit, Event, EventKey, EventKind, ItemKind, Login, Source,
+    WorkItemRef,
+};
+
+/// Whether a sighting makes an item known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Track {
+    /// The item gets a row if it has none.
+    Always,
+    /// An item without a row stays unknown.
+    OnlyIfKnown,
+}
+
+/// What a pull request has beyond an issue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pull {
+    /// The head's commit.
+    pub head_sha: String,
+    /// The head's branch.
+    pub head_branch: String,
+    /// Whether the head is in the pull request's own repository.
+    pub same_repo: bool,
+    /// The work item that it serves, where that could be learned.
+    pub binds_to: Option<WorkItemRef>,
+}
+
+/// A work item as an ingress saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemSighting {
+    /// Which one.
+    pub item: WorkItemRef,
+    /// The repository's number, where the payload has it; finds the item after a rename.
+    pub repo_id: Option<u64>,
+    /// Issue or pull request.
+    pub kind: ItemKind,
+    /// Its title.
+    pub title: String,
+    /// Where a person reads it.
+    pub url: String,
+    /// Who opened it.
+    pub author: Option<Login>,
+    /// Whether it is open.
+    pub open: bool,
+    /// When it was closed.
+    pub closed_at: Option<DateTime<Utc>>,
+    /// Whether it was merged.
+    pub merged: bool,
+    /// GitHub's time of its last change; an older sighting changes nothing.
+    pub updated_at: DateTime<Utc>,
+    /// Whether it may have a session: it has the label, or every item may.
+    pub armed: bool,
+    /// Who labelled it, where known.
+    pub armed_by: Option<Login>,
+    /// The pull request's head and binding, where the payload has them.
+    pub pull: Option<Pull>,
+    /// Server time of the answer; at first sight the baseline.
+    pub seen_at: DateTime<Utc>,
+    /// Which ingress saw it.
+    pub source: Source,
+    /// Whether an unknown item becomes known.
+    pub track: Track,
+}
+
+/// How a row changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It may have a session now.
+    Armed,
+    /// It may no longer have one.
+    Disarmed,
+    /// It was closed.
+    Closed,
+    /// It was opened again: its control command is forgotten, its baseline kept.
+    Reopened,
+    /// The work item that it serves became known.
+    Bound,
+}
+
+/// What a sighting did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighted {
+    /// The row after it.
+    pub item: ItemRow,
+    /// Whether the row is new.
+    pub first_sight: bool,
+    /// How it changed, in order.
+    pub changes: Vec<Change>,
+    /// The deliveries that the changes made.
+    pub deliveries: Vec<DeliveryId>,
+}
+
+/// Records one sighting; none when the item is unknown and stays so.
+pub(super) async fn record(
+    conn: &mut SqliteConnection,
+    seen: &ItemSighting,
+    now: i64,
+) -> Result<Option<Sighted>, Fault> {
+    let (before, first_sight) = match find(conn, &seen.item, seen.repo_id).await? {
+        Some(row) => (row, false),
+        None if seen.track == Track::OnlyIfKnown => return Ok(None),
+        None => (insert(conn, seen).await?, true),
+    };
+    let mut sighted = Sighted {
+        item: before,
+        first_sight,
+        changes: Vec::new(),
+        deliveries: Vec::new(),
+    };
+    bind(conn, seen, &mut sighted).await?;
+    if seen.updated_at >= sighted.item.updated_at {
+        refresh(conn, seen, sighted.item.id).await?;
+        close_or_reopen(conn, seen, &mut sighted, now).await?;
+        arm_or_disarm(conn, seen, &mut sighted, now).await?;
+    }
+    if seen.source == Source::Poll {
+        sqlx::query(
+            "UPDATE work_items SET listed_at = $2 WHERE id = $1 AND COALESCE(listed_at, 0) < $2",
+        )
+        .bind(sighted.item.id)
+        .bind(ms(seen.seen_at))
+        .execute(&mut *conn)
+        .await?;
+    }
+    sighted.item = by_id(conn, sighted.item.id).await?;
+    Ok(Some(sighted))
+}
+
+async fn by_id(conn: &mut SqliteConnection, id: i64) -> Result<ItemRow, Fault> {
+    let row = sqlx::query(concat!(
+        "SELECT ",
+        item_columns!(),
+        " FROM work_items w WHERE w.id = $1"
+    ))
+    .bind(id)
+    .fetch_one(conn)
+    .await?;
+    rows::item(&row)
+}
+
+pub(super) async fn by_key(
+    conn: &mut SqliteConnection,
+    item: &WorkItemRef,
+) -> Result<Option<ItemRow>, Fault> {
+    let row = sqlx::query(concat!(
+        "SELECT ",
+        item_columns!(),
+        " FROM work_items w WHERE w.ref_key = $1"
+    ))
+    .bind(item.key())
+    .fetch_optional(conn)
+    .await?;
+    row.as_ref().map(rows::item).transpose()
+}
+
+/// Finds an item's row, also under the name that its repository had before a rename.
+pub(super) async fn find(
+    conn: &mut SqliteConnection,
+    item: &WorkItemRef,
+    repo_id: Option<u64>,
+) -> Result<Option<ItemRow>, Fault> {
+    let named = by_key(conn, item).await?;
+    let Some(repo_id) = repo_id else {
+        return Ok(named);
+    };
+    match named {
+        Some(row) if row.repo_id == Some(repo_id) => return Ok(Some(row)),
+        Some(row) if row.repo_id.is_none() => {
+            sqlx::query("UPDATE work_items SET repo_id = $2 WHERE id = $1")
+                .bind(row.id)
+                .bind(big(repo_id))
+                .execute(&mut *conn)
+                .await?;
+            return by_id(conn, row.id).await.map(Some);
+        }
+        // Another repository has taken the name: its former holder keeps its row, found by its id.
+        Some(row) => {
+            sqlx::query("UPDATE work_items SET ref_key = $2 WHERE id = $1")
+                .bind(row.id)
+                .bind(format!("{}:{}", row.id, item.key()))
+                .execute(&mut *conn)
+                .await?;
+        }
+        None => {}
+    }
+    let renamed = sqlx::query("SELECT id FROM work_items WHERE host = $1 AND repo_id = $2 AND number = $3 ORDER BY id LIMIT 1")
+        .bind(item.repo().host().to_ascii_lowercase())
+        .bind(big(repo_id))
+        .bind(big(item.number()))
+        .fetch_optional(&mut *conn)
+        .await?;
+    let Some(row) = renamed else {
+        return Ok(None);
+    };
+    let id = rows::Reader::new(&row, "work_items")?.id();
+    rename(conn, id, item).await.map(Some)
+}
+
+async fn rename(
+    conn: &mut SqliteConnection,
+    id: i64,
+    item: &WorkItemRef,
+) -> Result<ItemRow, Fault> {
+    let before = by_id(conn, id).await?;
+    sqlx::query("UPDATE work_items SET ref_key = $2, ref = $3, repo_key = $4 WHERE id = $1")
+        .bind(id)
+        .bind(item.key())
+        .bind(item.to_string())
+        .bind(item.repo().key())
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query("UPDATE work_items SET bound_to = $2 WHERE lower(bound_to) = $1")
+        .bind(before.item.key())
+        .bind(item.to_string())
+        .execute(&mut *conn)
+        .await?;
+    by_id(conn, id).await
+}
+
+/// Makes the row of an item that no ingress has seen before; its details are still missing.
+async fn insert(conn: &mut SqliteConnection, seen: &ItemSighting) -> Result<ItemRow, Fault> {
+    let repo = seen.item.repo();
+    let closed_at = (!seen.open).then(|| ms(seen.closed_at.unwrap_or(seen.seen_at)));
+    sqlx::query(
+        "INSERT INTO work_items (ref_key, ref, host, repo_key, repo_id, number, kind, title, url, \
+         author, is_open, closed_at, merged, baseline_at, dirty_mark, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1, $15)",
+    )
+    .bind(seen.item.key())
+    .bind(seen.item.to_string())
+    .bind(repo.host().to_ascii_lowercase())
+    .bind(repo.key())
+    .bind(seen.repo_id.map(big))
+    .bind(big(seen.item.number()))
+    .bind(seen.kind.as_str())
+    .bind(&seen.title)
+    .bind(&seen.url)
+    .bind(seen.author.as_ref().map(Login::as_str))
+    .bind(i64::from(seen.open))
+    .bind(closed_at)
+    .bind(i64::from(seen.merged))
+    .bind(ms(seen.seen_at))
+    .bind(ms(seen.updated_at))
+    .execute(&mut *conn)
+    .await?;
+    by_key(conn, &seen.item)
+        .await?
+        .ok_or(Fault::Sql(sqlx::Error::RowNotFound))
+}
+
+async fn refresh(conn: &mut SqliteConnection, seen: &ItemSighting, id: i64) -> Result<(), Fault> {
+    sqlx::query(
+        "UPDATE work_items SET ref = $2, kind = $3, title = $4, url = $5, author = COALESCE($6, author), \
+         updated_at = $7, head_sha = COALESCE($8, head_sha), head_branch = COALESCE($9, head_branch), \
+         same_repo = COALESCE($10, same_repo) WHERE id = $1",
+    )
+    .bind(id)
+    .bind(seen.item.to_string())
+    .bind(seen.kind.as_str())
+    .bind(&seen.title)
+    .bind(&seen.url)
+    .bind(seen.author.as_ref().map(Login::as_str))
+    .bind(ms(seen.updated_at))
+    .bind(seen.pull.as_ref().map(|pull| &pull.head_sha))
+    .bind(seen.pull.as_ref().map(|pull| &pull.head_branch))
+    .bind(seen.pull.as_ref().map(|pull| i64::from(pull.same_repo)))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Stores the binding when it is first known. A pull request with a session of its own keeps it: its
+/// events do not move to another agent in the middle.
+async fn bind(
+    conn: &mut SqliteConnection,
+    seen: &ItemSighting,
+    sighted: &mut Sighted,
+) -> Result<(), Fault> {
+    let target = seen.pull.as_ref().and_then(|pull| pull.binds_to.as_ref());
+    let Some(target) = target.filter(|target| **target != seen.item) else {
+        return Ok(());
+    };
+    let bound = sqlx::query(
+        "UPDATE work_items SET bound_to = $2 WHERE id = $1 AND bound_to IS NULL \
+         AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = $1 AND s.status <> 'closed')",
+    )
+    .bind(sighted.item.id)
+    .bind(target.to_string())
+    .execute(conn)
+    .await?;
+    if bound.rows_affected() > 0 {
+        sighted.changes.push(Change::Bound);
+    }
+    Ok(())
+}
+
+async fn close_or_reopen(
+    conn: &mut SqliteConnection,
+    seen: &ItemSighting,
+    sighted: &mut Sighted,
+    now: i64,
+) -> Result<(), Fault> {
+    let before = &sighted.item;
+    if seen.open {
+        if !before.open {
+            reopen(conn, before.id).await?;
+            sighted.item.armed = false;
+            sighted.changes.push(Change::Reopened);
+        }
+        return Ok(());
+    }
+    let closed_at = seen.closed_at.unwrap_or(seen.seen_at);
+    // Closed, reopened and closed again between two looks: another closing, told like the first.
+    let closed_again = !before.open && before.closed_at.is_some_and(|at| closed_at > at);
+    if !before.open && !closed_again {
+        return Ok(());
+    }
+    if closed_again {
+        reopen(conn, before.id).await?;
+        sighted.changes.push(Change::Reopened);
+    }
+    sqlx::query(
+        "UPDATE work_items SET is_open = 0, closed_at = $2, merged = $3, armed = 0 WHERE id = $1",
+    )
+    .bind(before.id)
+    .bind(ms(closed_at))
+    .bind(i64::from(seen.merged))
+    .execute(&mut *conn)
+    .await?;
+    sighted.item.armed = false;
+    sighted.changes.push(Change::Closed);
+    let version = closed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let event = Event {
+        occurred_at: closed_at,
+        detail: Detail::Closed {
+            merged: seen.merged,
+        },
+        ..own_event(seen, &sighted.item, EventKind::Closed, &version)
+    };
+    // A closing ends the item's own session only: a merged pull request leaves its issue's alone.
+    deliver(conn, seen, sighted, &event, Class::Control, now).await
+}
+
+async fn reopen(conn: &mut SqliteConnection, id: i64) -> Result<(), Fault> {
+    sqlx::query(
+        "UPDATE work_items SET is_open = 1, closed_at = NULL, merged = 0, armed = 0, control = NULL, \
+         control_actor = NULL, control_at = NULL WHERE id = $1",
+    )
+    .bind(id)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+async fn arm_or_disarm(
+    conn: &mut SqliteConnection,
+    seen: &ItemSighting,
+    sighted: &mut Sighted,
+    now: i64,
+) -> Result<(), Fault> {
+    let id = sighted.item.id;
+    if !seen.open || seen.armed == sighted.item.armed {
+        return Ok(());
+    }
+    if !seen.armed {
+        sqlx::query("UPDATE work_items SET armed = 0 WHERE id = $1")
+            .bind(id)
+            .execute(conn)
+            .await?;
+        sighted.changes.push(Change::Disarmed);
+        return Ok(());
+    }
+    let row = sqlx::query(
+        "UPDATE work_items SET armed = 1, armed_count = armed_count + 1, armed_by = $2 WHERE id = $1 \
+         RETURNING id, armed_count",
+    )
+    .bind(id)
+    .bind(seen.armed_by.as_ref().map(Login::as_str))
+    .fetch_one(&mut *conn)
+    .await?;
+    sighted.changes.push(Change::Armed);
+    if enqueue::follow(conn, id).await? != id {
+        return Ok(());
+    }
+    let count: i64 = rows::Reader::new(&row, "work_items")?.get("armed_count")?;
+    let event = Event {
+        actor: seen.armed_by.clone(),
+        ..own_event(seen, &sighted.item, EventKind::Armed, &count.to_string())
+    };
+    deliver(conn, seen, sighted, &event, Class::Event, now).await
+}
+
+fn own_event(seen: &ItemSighting, row: &ItemRow, kind: EventKind, version: &str) -> Event {
+    let repo = seen.item.repo();
+    let repo_id = seen.repo_id.or(row.repo_id);
+    let repo_name = repo_id.map_or_else(|| repo.key(), |id| id.to_string());
+    let id = format!("{repo_name}#{}", seen.item.number());
+    Event {
+        key: EventKey::new(repo.host(), kind, &id, version),
+        kind,
+        repo: repo.clone(),
+        repo_id,
+        number: seen.item.number(),
+        on: seen.kind,
+        actor: None,
+        edit: Edit::Never,
+        title: seen.title.clone(),
+        body: String::new(),
+        url: seen.url.clone(),
+        occurred_at: seen.updated_at,
+        detail: Detail::None,
+    }
+}
+
+async fn deliver(
+    conn: &mut SqliteConnection,
+    seen: &ItemSighting,
+    sighted: &mut Sighted,
+    event: &Event,
+    class: Class,
+    now: i64,
+) -> Result<(), Fault> {
+    let arriving = Arriving {
+        item_id: sighted.item.id,
+        event,
+        source: seen.source,
+        guid: None,
+        disposition: Disposition::Deliver { class },
+        now,
+    };
+    if let enqueue::Enqueued::New { delivery, .. } = enqueue::enqueue(conn, &arriving).await? {
+        sighted.deliveries.push(delivery);
+    }
+    Ok(())
+}

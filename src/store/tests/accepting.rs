@@ -1,0 +1,219 @@
+use super::*;
+use crate::model::DropReason;
+
+#[tokio::test]
+async fn the_same_version_from_the_other_ingress_is_a_duplicate() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let first = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    let ArrivalOutcome::New { delivery, .. } = first else {
+        panic!("{first:?}");
+    };
+
+    let second = world.arrive(comment("O/R#1", 1, "v1"), EVENT).await;
+    assert_eq!(
+        second,
+        ArrivalOutcome::Duplicate {
+            delivery,
+            state: DeliveryState::Pending
+        }
+    );
+
+    let claim = world.claimed().await;
+    world.delivered(&claim).await;
+    let third = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    assert!(matches!(
+        third,
+        ArrivalOutcome::Duplicate {
+            state: DeliveryState::Delivered,
+            ..
+        }
+    ));
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn an_edit_replaces_the_version_that_was_not_delivered_yet() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+
+    let edited = world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
+
+    assert!(matches!(edited, ArrivalOutcome::New { superseded, .. } if superseded.len() == 1));
+    let claim = world.claimed().await;
+    assert_eq!(
+        claim.first().event.key.as_str(),
+        "github.com:issue_comment:1@v2"
+    );
+    world.delivered(&claim).await;
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn an_edit_leaves_alone_what_is_being_delivered_or_was() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    let claim = world.claimed().await;
+
+    let edited = world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
+
+    assert!(matches!(edited, ArrivalOutcome::New { superseded, .. } if superseded.is_empty()));
+    world.delivered(&claim).await;
+    let next = world.claimed().await;
+    assert_eq!(
+        next.first().event.key.as_str(),
+        "github.com:issue_comment:1@v2"
+    );
+}
+
+#[tokio::test]
+async fn an_edit_that_may_not_speak_still_silences_the_text_it_replaced() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+
+    let drop = Disposition::Drop(DropReason::UnauthorizedActor);
+    let edited = world.arrive(comment("o/r#1", 1, "v2"), drop).await;
+
+    assert!(matches!(edited, ArrivalOutcome::Dropped { superseded, .. } if superseded.len() == 1));
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn a_version_that_comes_late_replaces_nothing_newer() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let newer = Event {
+        occurred_at: at(60),
+        ..comment("o/r#1", 1, "v2")
+    };
+    world.arrive(newer, EVENT).await;
+
+    let late = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+
+    assert!(matches!(late, ArrivalOutcome::New { superseded, .. } if superseded.is_empty()));
+}
+
+#[tokio::test]
+async fn a_deleted_text_is_not_delivered() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+
+    let key = comment("o/r#1", 1, "gone").key;
+    let withdrawn = world.store.inbox().withdraw(&key).await.unwrap();
+
+    assert_eq!(withdrawn.len(), 1);
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn baselined_and_dropped_events_are_known_and_never_said() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+
+    let old = world
+        .arrive(comment("o/r#1", 1, "v1"), Disposition::Baseline)
+        .await;
+    assert_eq!(old, ArrivalOutcome::Baselined);
+    let drop = Disposition::Drop(DropReason::SelfAuthored);
+    let own = world.arrive(comment("o/r#1", 2, "v1"), drop).await;
+    assert!(matches!(
+        own,
+        ArrivalOutcome::Dropped {
+            reason: DropReason::SelfAuthored,
+            ..
+        }
+    ));
+
+    let again = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    assert!(matches!(
+        again,
+        ArrivalOutcome::Duplicate {
+            state: DeliveryState::Baselined,
+            ..
+        }
+    ));
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn an_acceptance_is_whole_or_not_at_all() {
+    let world = World::new().await;
+    let since = at(5);
+    let acceptance = Acceptance {
+        items: vec![sighting("o/r#1")],
+        arrivals: vec![arrival(comment("o/r#1", 1, "v1"), EVENT)],
+        cursor: Some(CursorUpdate {
+            name: "comments:o/r".to_owned(),
+            etag: Some("\"e1\"".to_owned()),
+            since: Some(since),
+            last_success: at(6),
+        }),
+        ..Acceptance::default()
+    };
+    world.store.inbox().accept(&acceptance).await.unwrap();
+    let ledger = world.store.ledger();
+    let cursor = ledger.cursor("comments:o/r").await.unwrap().unwrap();
+    assert_eq!(
+        (cursor.etag.as_deref(), cursor.since),
+        (Some("\"e1\""), Some(since))
+    );
+    assert_eq!(ledger.cursor("other").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_wish_for_details_that_came_meanwhile_is_not_cleared() {
+    let world = World::new().await;
+    let seen = world.know("o/r#1").await;
+    let ledger = world.store.ledger();
+    let repo = seen.item.repo().clone();
+    let mark = seen.dirty.unwrap();
+    let inbox = world.store.inbox();
+    let wish = Acceptance {
+        mark_dirty: vec![item("o/r#1")],
+        ..Acceptance::default()
+    };
+    inbox.accept(&wish).await.unwrap();
+
+    let clear = |mark| Acceptance {
+        clear_dirty: vec![(item("o/r#1"), mark)],
+        ..Acceptance::default()
+    };
+    inbox.accept(&clear(mark)).await.unwrap();
+    let dirty = ledger.dirty(&repo).await.unwrap();
+    assert_eq!(dirty.len(), 1);
+    assert!(dirty[0].details_at.is_some());
+
+    inbox.accept(&clear(dirty[0].dirty.unwrap())).await.unwrap();
+    assert_eq!(ledger.dirty(&repo).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_ci_of_a_head_is_watched_until_it_is_settled() {
+    let world = World::new().await;
+    let head = |sha: &str| ItemSighting {
+        kind: ItemKind::PullRequest,
+        pull: Some(Pull {
+            head_sha: sha.to_owned(),
+            head_branch: "topic".to_owned(),
+            same_repo: true,
+            binds_to: None,
+        }),
+        ..sighting("o/r#2")
+    };
+    let row = world.see(head("aaa")).await.item;
+    let ledger = world.store.ledger();
+    let watched = async || {
+        let pulls = ledger.pulls_with_unsettled_ci(row.item.repo()).await;
+        pulls.unwrap().len()
+    };
+
+    assert_eq!(watched().await, 1);
+    ledger.settle_ci(&row.item, "aaa").await.unwrap();
+    assert_eq!(watched().await, 0);
+    world.see(head("bbb")).await;
+    assert_eq!(watched().await, 1);
+}

@@ -1,0 +1,372 @@
+use super::*;
+use crate::model::{DropReason, HoldReason};
+
+#[tokio::test]
+async fn deliveries_of_an_item_come_one_at_a_time_in_order() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    let first = world.comment("o/r#1").await;
+    let second = world.comment("o/r#1").await;
+    let other = world.comment("o/r#2").await;
+
+    let one = world.claimed().await;
+    assert_eq!(one.first().id, first);
+    let two = world.claimed().await;
+    assert_eq!(two.first().id, other, "the busy item is passed over");
+    assert!(world.claim().await.is_none());
+
+    world.delivered(&one).await;
+    assert_eq!(world.claimed().await.first().id, second);
+}
+
+#[tokio::test]
+async fn a_delivery_that_waits_for_its_next_attempt_blocks_those_behind_it() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let first = world.comment("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    deduper.begin_attempt(&claim).await.unwrap();
+    let retry = Release::Retry { at: at(60) };
+    deduper.release(&claim, retry).await.unwrap();
+
+    assert!(world.claim().await.is_none());
+    assert_eq!(deduper.next_due().await.unwrap(), Some(at(60)));
+    world.pass(60);
+    let again = world.claimed().await;
+    assert_eq!(again.first().id, first);
+    assert_eq!(again.attempts(), 1);
+}
+
+#[tokio::test]
+async fn a_command_never_waits_behind_events() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let held = Release::Held {
+        reason: HoldReason::TmuxSilent,
+        look_again_at: at(1_000),
+    };
+    world.store.deduper().release(&claim, held).await.unwrap();
+    let stop = world.command("o/r#1").await;
+
+    let claim = world.claimed().await;
+
+    assert_eq!(claim.first().id, stop);
+    assert_eq!(claim.class, Class::Control);
+    let dropped = world
+        .store
+        .deduper()
+        .drop_queued(&claim, DropReason::SessionStopped)
+        .await
+        .unwrap();
+    assert_eq!(dropped, 1);
+}
+
+#[tokio::test]
+async fn what_came_in_after_a_command_is_not_dropped_by_it() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let before = world.comment("o/r#1").await;
+    world.command("o/r#1").await;
+    let after = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+
+    deduper
+        .drop_queued(&claim, DropReason::ItemClosed)
+        .await
+        .unwrap();
+
+    assert_eq!(world.state(before).await, Some(DeliveryState::Dropped));
+    assert_eq!(world.state(after).await, Some(DeliveryState::Pending));
+}
+
+#[tokio::test]
+async fn commands_go_in_their_order_and_a_held_one_stops_no_other() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let start = world.command("o/r#1").await;
+    let stop = world.command("o/r#1").await;
+    let claim = world.claimed().await;
+    assert_eq!(claim.first().id, start);
+    let deduper = world.store.deduper();
+    let retry = Release::Retry { at: at(60) };
+    deduper.release(&claim, retry).await.unwrap();
+    assert!(
+        world.claim().await.is_none(),
+        "a start is not overtaken by its stop"
+    );
+
+    world.pass(60);
+    let claim = world.claimed().await;
+    let held = Release::Held {
+        reason: HoldReason::TmuxSilent,
+        look_again_at: at(1_000),
+    };
+    deduper.release(&claim, held).await.unwrap();
+    assert_eq!(world.claimed().await.first().id, stop);
+}
+
+#[tokio::test]
+async fn work_on_an_event_makes_way_when_a_command_waits() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    assert_eq!(deduper.hold_fence(&claim).await.unwrap(), Fence::Go);
+
+    world.command("o/r#1").await;
+
+    assert_eq!(
+        deduper.hold_fence(&claim).await.unwrap(),
+        Fence::ControlWaits
+    );
+}
+
+#[tokio::test]
+async fn a_lapsed_claim_is_taken_over_and_its_former_holder_can_write_nothing() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let delivery = world.comment("o/r#1").await;
+    let former = world.claimed().await;
+    let deduper = world.store.deduper();
+    deduper.begin_attempt(&former).await.unwrap();
+    world.pass(59);
+    deduper.renew(&former.reference()).await.unwrap();
+    world.pass(59);
+    assert!(world.claim().await.is_none(), "it was renewed");
+    world.pass(1);
+
+    let claim = world.claimed().await;
+
+    assert!(claim.taken_over);
+    assert_eq!(claim.first().id, delivery);
+    let intent = Intent {
+        owner: OwnerId::mint(),
+        expires_at: at(500),
+    };
+    let new = new_session(&former);
+    let delivered = Settlement::Delivered {
+        possible_repeat: false,
+    };
+    let registry = world.store.registry();
+    let ledger = world.store.ledger();
+    assert!(
+        deduper
+            .renew(&former.reference())
+            .await
+            .unwrap_err()
+            .is_lost()
+    );
+    assert!(deduper.hold_fence(&former).await.unwrap_err().is_lost());
+    assert!(deduper.begin_attempt(&former).await.unwrap_err().is_lost());
+    assert!(
+        deduper
+            .store_intent(&former, &intent)
+            .await
+            .unwrap_err()
+            .is_lost()
+    );
+    assert!(
+        deduper
+            .settle(&former, delivered, None)
+            .await
+            .unwrap_err()
+            .is_lost()
+    );
+    let retry = Release::Retry { at: at(0) };
+    assert!(deduper.release(&former, retry).await.unwrap_err().is_lost());
+    assert!(
+        registry
+            .begin_spawn(&former, &new)
+            .await
+            .unwrap_err()
+            .is_lost()
+    );
+    assert!(ledger.clear_control(&former).await.unwrap_err().is_lost());
+    let drop = deduper.drop_queued(&former, DropReason::Reset).await;
+    assert!(drop.unwrap_err().is_lost());
+    assert_eq!(registry.open_session(claim.item.id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_dead_owner_of_this_host_is_replaced_at_once_and_the_attempt_is_not_counted_twice() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let former = world.claimed().await;
+    let deduper = world.store.deduper();
+    assert_eq!(deduper.begin_attempt(&former).await.unwrap(), 1);
+    let intent = Intent {
+        owner: OwnerId::mint(),
+        expires_at: at(500),
+    };
+    deduper.store_intent(&former, &intent).await.unwrap();
+
+    let is_dead = |process: &ProcessId, _: &BootId| process.pid == 10;
+    let elsewhere = world.as_host("host-b").await;
+    let refused = elsewhere.deduper().claim_next(&owner(11), &is_dead).await;
+    assert!(
+        refused.unwrap().is_none(),
+        "only its own host can prove a death"
+    );
+    let claim = deduper
+        .claim_next(&owner(11), &is_dead)
+        .await
+        .unwrap()
+        .unwrap();
+
+    assert!(claim.taken_over);
+    assert_eq!(claim.intent(), Some(&intent));
+    assert_eq!(deduper.begin_attempt(&claim).await.unwrap(), 1);
+    assert_eq!(claim.attempts(), 1);
+}
+
+#[tokio::test]
+async fn waiting_costs_no_attempt_and_a_failed_one_does() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let deduper = world.store.deduper();
+    let claim = world.claimed().await;
+    deduper.begin_attempt(&claim).await.unwrap();
+    let held = Release::Held {
+        reason: HoldReason::EnterPending,
+        look_again_at: at(0),
+    };
+    deduper.release(&claim, held).await.unwrap();
+
+    let claim = world.claimed().await;
+    assert_eq!(claim.attempts(), 0);
+    assert_eq!(claim.held_before, Some(HoldReason::EnterPending));
+    deduper.begin_attempt(&claim).await.unwrap();
+    let retry = Release::Retry { at: at(0) };
+    deduper.release(&claim, retry).await.unwrap();
+
+    let claim = world.claimed().await;
+    assert_eq!((claim.attempts(), claim.held_before), (1, None));
+}
+
+#[tokio::test]
+async fn held_deliveries_go_on_when_their_condition_is_met() {
+    let world = World::new().await;
+    let deduper = world.store.deduper();
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    world.comment("o/r#1").await;
+    let held = |reason| Release::Held {
+        reason,
+        look_again_at: at(100_000),
+    };
+    let claim = world.claimed().await;
+    deduper
+        .release(&claim, held(HoldReason::TmuxSilent))
+        .await
+        .unwrap();
+
+    let other = TmuxSocket::Name("another".to_owned());
+    let mine = session.target.unwrap().socket;
+    let silent = HoldReason::TmuxSilent;
+    assert_eq!(deduper.wake(silent, Wake::Socket(&other)).await.unwrap(), 0);
+    assert_eq!(deduper.wake(HoldReason::Rate, Wake::All).await.unwrap(), 0);
+    assert!(world.claim().await.is_none());
+    assert_eq!(deduper.wake(silent, Wake::Socket(&mine)).await.unwrap(), 1);
+
+    let claim = world.claimed().await;
+    deduper
+        .release(&claim, held(HoldReason::SessionPaused))
+        .await
+        .unwrap();
+    let whose = item("O/r#1");
+    let woken = deduper
+        .wake(HoldReason::SessionPaused, Wake::Item(&whose))
+        .await;
+    assert_eq!(woken.unwrap(), 1);
+    assert!(world.claim().await.is_some());
+}
+
+#[tokio::test]
+async fn only_the_host_of_an_open_session_claims_for_its_item() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.session("o/r#1").await;
+    world.comment("o/r#1").await;
+    let elsewhere = world.as_host("host-b").await;
+
+    let refused = elsewhere
+        .deduper()
+        .claim_next(&owner(11), &nobody_is_dead)
+        .await;
+    assert!(refused.unwrap().is_none());
+    assert_eq!(elsewhere.deduper().next_due().await.unwrap(), None);
+    assert!(world.claim().await.is_some());
+}
+
+#[tokio::test]
+async fn a_command_line_claims_its_own_row_only_when_the_item_is_free() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let busy = world.claimed().await;
+    let command = world.command("o/r#1").await;
+    let deduper = world.store.deduper();
+
+    assert!(deduper.claim(command, &owner(12)).await.unwrap().is_none());
+    world.delivered(&busy).await;
+    let claim = deduper.claim(command, &owner(12)).await.unwrap().unwrap();
+    assert_eq!(claim.first().id, command);
+    world.delivered(&claim).await;
+    assert_eq!(
+        deduper.state(command).await.unwrap(),
+        Some(DeliveryState::Delivered)
+    );
+    assert!(deduper.claim(command, &owner(12)).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_put_aside_and_stops_no_other_item() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    let broken = world.comment("o/r#1").await;
+    let sound = world.comment("o/r#2").await;
+    sqlx::query("UPDATE events SET payload = '{\"from\":\"the future\"}' WHERE id = 1")
+        .execute(&world.store.writer)
+        .await
+        .unwrap();
+
+    assert_eq!(world.claimed().await.first().id, sound);
+
+    let listed = world
+        .store
+        .queue()
+        .list(QueueFilter::Open, 10)
+        .await
+        .unwrap();
+    let row = listed.iter().find(|row| row.delivery == broken).unwrap();
+    assert_eq!(row.state, DeliveryState::Held);
+    assert!(row.error.as_ref().unwrap().contains("cannot be read"));
+}
+
+#[tokio::test]
+async fn the_index_allows_one_claim_per_item_whatever_the_select_said() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    world.comment("o/r#1").await;
+    world.claimed().await;
+
+    let forced = sqlx::query(
+        "UPDATE deliveries SET state = 'claimed', claim_token = 'x', claim_lead = 1 \
+         WHERE state = 'pending'",
+    )
+    .execute(&world.store.writer)
+    .await;
+
+    assert!(Fault::from(forced.unwrap_err()).is_unique_violation());
+}

@@ -1,0 +1,119 @@
+use super::*;
+use crate::model::HoldReason;
+
+fn line(id: u64, review_id: u64) -> Event {
+    Event {
+        key: EventKey::new(
+            "github.com",
+            EventKind::ReviewComment,
+            &id.to_string(),
+            "v1",
+        ),
+        kind: EventKind::ReviewComment,
+        detail: Detail::Line {
+            review_id: Some(review_id),
+            path: "src/lib.rs".to_owned(),
+            line: Some(3),
+            diff_hunk: String::new(),
+        },
+        ..comment("o/r#1", id, "v1")
+    }
+}
+
+#[tokio::test]
+async fn the_rows_of_a_review_wait_for_each_other_and_go_as_one() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    world.pass(2);
+    world.arrive(line(2, 9), EVENT).await;
+    world.pass(2);
+    assert!(
+        world.claim().await.is_none(),
+        "the newest is two seconds old"
+    );
+    assert_eq!(world.store.deduper().next_due().await.unwrap(), Some(at(5)));
+
+    world.pass(1);
+    let claim = world.claimed().await;
+
+    assert_eq!(claim.events().len(), 2);
+    assert_eq!(claim.held_before, Some(HoldReason::Grouping));
+    world.delivered(&claim).await;
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn a_review_that_goes_on_waits_no_longer_than_fifteen_seconds() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    for id in 0..8 {
+        world.arrive(line(id, 9), EVENT).await;
+        world.pass(2);
+    }
+
+    assert_eq!(world.claimed().await.rows.len(), 8);
+}
+
+#[tokio::test]
+async fn two_reviews_and_what_stands_between_them_keep_their_order() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    let between = world.comment("o/r#1").await;
+    world.arrive(line(2, 9), EVENT).await;
+    world.arrive(line(3, 10), EVENT).await;
+    assert!(world.claim().await.is_none(), "the review is ahead");
+    world.pass(3);
+
+    let review = world.claimed().await;
+    assert_eq!(review.rows.len(), 2);
+    world.delivered(&review).await;
+    let comment = world.claimed().await;
+    assert_eq!(comment.first().id, between);
+    world.delivered(&comment).await;
+    assert_eq!(world.claimed().await.rows.len(), 1);
+}
+
+#[tokio::test]
+async fn a_row_that_comes_after_the_attempt_began_is_a_message_of_its_own() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    world.pass(3);
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    deduper.begin_attempt(&claim).await.unwrap();
+    world.arrive(line(2, 9), EVENT).await;
+    let retry = Release::Retry { at: at(3) };
+    deduper.release(&claim, retry).await.unwrap();
+    world.pass(10);
+
+    let again = world.claimed().await;
+    assert_eq!(
+        again.rows.len(),
+        1,
+        "what may be in the pane already is not added to"
+    );
+    assert_eq!(again.first().id, claim.first().id);
+    world.delivered(&again).await;
+    assert_eq!(world.claimed().await.rows.len(), 1);
+}
+
+#[tokio::test]
+async fn a_row_that_comes_while_the_review_is_held_goes_with_it() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    world.pass(3);
+    let claim = world.claimed().await;
+    let held = Release::Held {
+        reason: HoldReason::Starting,
+        look_again_at: at(8),
+    };
+    world.store.deduper().release(&claim, held).await.unwrap();
+    world.arrive(line(2, 9), EVENT).await;
+    world.pass(10);
+
+    assert_eq!(world.claimed().await.rows.len(), 2);
+}

@@ -1,0 +1,255 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::store::migrations::Migration;
+
+async fn open(path: &Path, tuning: Tuning) -> Result<Store, StoreError> {
+    let clock = Arc::new(ManualClock::starting_at(at(0)));
+    Store::open_with(path, "host-a", clock, tuning).await
+}
+
+const NEXT: &[Migration] = &[
+    migrations::ALL[0],
+    Migration {
+        version: 2,
+        sql: "ALTER TABLE hosts ADD COLUMN colour TEXT; UPDATE hosts SET colour = 'blue';",
+    },
+];
+
+const BROKEN: &[Migration] = &[
+    migrations::ALL[0],
+    Migration {
+        version: 2,
+        sql: "ALTER TABLE hosts ADD COLUMN colour TEXT; UPDATE nowhere SET colour = 'blue';",
+    },
+];
+
+fn with(migrations: &'static [Migration]) -> Tuning {
+    Tuning {
+        migrations,
+        ..Tuning::default()
+    }
+}
+
+#[tokio::test]
+async fn files_and_folder_are_for_their_owner_only() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+
+    let state = world.folder.path().join("state");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&state), 0o700);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&state).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.path());
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["loop.db", "loop.db-shm", "loop.db-wal"]);
+}
+
+#[tokio::test]
+async fn an_opened_database_is_durable_and_whole() {
+    let world = World::new().await;
+    let pragma = async |sql: &'static str| {
+        let value: String = sqlx::query_scalar(sql)
+            .fetch_one(&world.store.writer)
+            .await
+            .unwrap();
+        value
+    };
+    let number = async |sql: &'static str| {
+        let value: i64 = sqlx::query_scalar(sql)
+            .fetch_one(&world.store.writer)
+            .await
+            .unwrap();
+        value
+    };
+    assert_eq!(pragma("PRAGMA journal_mode").await, "wal");
+    assert_eq!(number("PRAGMA synchronous").await, 2);
+    assert_eq!(number("PRAGMA foreign_keys").await, 1);
+    assert_eq!(number("PRAGMA busy_timeout").await, 10_000);
+    world.store.check().await.unwrap();
+    world.store.record_host("box", "1.0").await.unwrap();
+    world.store.record_host("box", "1.1").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused_by_name() {
+    let world = World::new().await;
+    let path = world.store.path().to_owned();
+    world.store.close().await;
+    open(&path, with(NEXT)).await.unwrap().close().await;
+
+    let error = open(&path, Tuning::default()).await.unwrap_err();
+
+    assert!(matches!(
+        error,
+        StoreError::Newer {
+            found: 2,
+            known: 1,
+            ..
+        }
+    ));
+    assert!(
+        error.to_string().contains(path.to_str().unwrap()),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_older_database_is_copied_and_then_migrated() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.store.record_host("box", "1.0").await.unwrap();
+    let path = world.store.path().to_owned();
+
+    let migrated = open(&path, with(NEXT)).await.unwrap();
+
+    let colour: String = sqlx::query_scalar("SELECT colour FROM hosts")
+        .fetch_one(&migrated.readers)
+        .await
+        .unwrap();
+    assert_eq!(colour, "blue");
+    let backup = migrations::backup_path(&path, 1);
+    let mode = std::fs::metadata(&backup).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let copy = open(&backup, Tuning::default()).await.unwrap();
+    assert!(copy.ledger().item(&item("o/r#1")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_leaves_the_database_as_it_was() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let path = world.store.path().to_owned();
+
+    let error = open(&path, with(BROKEN)).await.unwrap_err();
+
+    let StoreError::Migration {
+        version: 2, backup, ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert!(backup.exists());
+    let again = open(&path, Tuning::default()).await.unwrap();
+    assert!(again.ledger().item(&item("o/r#1")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_reported_and_left_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    for (name, content) in [
+        (
+            "text.db",
+            "this is not a database, and it is longer than a header ".repeat(40),
+        ),
+        ("empty.db", String::new()),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &content).unwrap();
+
+        let error = open(&path, Tuning::default()).await.unwrap_err();
+
+        assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+        assert!(
+            error.to_string().contains(path.to_str().unwrap()),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_ours_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("other.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
+    let pool = SqlitePool::connect_with(options).await.unwrap();
+    sqlx::query("CREATE TABLE theirs (x TEXT)")
+        .execute(&pool)
+        .await
+        .unwrap();
+    pool.close().await;
+
+    let error = open(&path, Tuning::default()).await.unwrap_err();
+
+    assert!(error.to_string().contains("no the-loop schema"), "{error}");
+}
+
+#[tokio::test]
+async fn a_log_without_its_database_is_no_reason_to_start_afresh() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("loop.db");
+    std::fs::write(
+        folder.path().join("loop.db-wal"),
+        "writes of a lost database",
+    )
+    .unwrap();
+
+    let error = open(&path, Tuning::default()).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn damage_inside_is_found_by_the_check() {
+    let world = World::new().await;
+    for number in 1..200 {
+        world.know(&format!("o/r#{number}")).await;
+    }
+    let path = world.store.path().to_owned();
+    world.store.close().await;
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8192].fill(0xA5);
+    std::fs::write(&path, bytes).unwrap();
+
+    let error = match open(&path, Tuning::default()).await {
+        Ok(store) => store.check().await.unwrap_err(),
+        Err(error) => error,
+    };
+
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn opening_at_once_makes_one_database() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("new/loop.db");
+    let opening = (0..8).map(|_| {
+        let path = path.clone();
+        tokio::spawn(async move { open(&path, Tuning::default()).await.map(|_| ()) })
+    });
+    for opened in opening.collect::<Vec<_>>() {
+        opened.await.unwrap().unwrap();
+    }
+    let left: Vec<_> = std::fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name.to_string_lossy().contains(".new-"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_is_named() {
+    let folder = TempDir::new().unwrap();
+    // A file where the folder should be stops every user, root as well.
+    let blocked = folder.path().join("file");
+    std::fs::write(&blocked, "").unwrap();
+    let path = blocked.join("loop.db");
+
+    let error = open(&path, Tuning::default()).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains(path.to_str().unwrap()),
+        "{error}"
+    );
+}

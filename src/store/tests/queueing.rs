@@ -1,0 +1,202 @@
+use super::*;
+use crate::model::DropReason;
+
+async fn given_up(world: &World, version: &str, rearm: Rearm) -> DeliveryId {
+    let delivery = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    world.store.deduper().begin_attempt(&claim).await.unwrap();
+    world.abandon(&claim, version, rearm).await;
+    delivery
+}
+
+#[tokio::test]
+async fn another_version_tries_what_was_given_up_again_exactly_once() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let delivery = given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
+    let queue = world.store.queue();
+
+    assert_eq!(queue.rearm_given_up("1.0").await.unwrap(), []);
+    let rearmed = queue.rearm_given_up("1.1").await.unwrap();
+    assert_eq!((rearmed.len(), rearmed[0].delivery), (1, delivery));
+    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+
+    let claim = world.claimed().await;
+    assert_eq!(claim.attempts(), 0, "with a full budget");
+    world.abandon(&claim, "1.1", Rearm::ByAnotherVersion).await;
+    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.0").await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.2").await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_given_up_object_is_not_rearmed_by_being_seen() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
+
+    let seen = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+
+    assert!(matches!(
+        seen,
+        ArrivalOutcome::Duplicate {
+            state: DeliveryState::Abandoned,
+            ..
+        }
+    ));
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn a_text_that_was_edited_since_is_not_tried_again() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
+    world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
+
+    assert_eq!(world.store.queue().rearm_given_up("1.1").await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_given_up_first_spawn_waits_for_a_person() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let delivery = given_up(&world, "1.0", Rearm::ByHand).await;
+    let queue = world.store.queue();
+
+    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+    assert!(queue.retry(delivery).await.unwrap());
+    assert!(!queue.retry(delivery).await.unwrap());
+    assert_eq!(world.claimed().await.first().id, delivery);
+}
+
+#[tokio::test]
+async fn a_paste_that_may_still_take_effect_is_not_tried_again_yet() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let intent = Intent {
+        owner: OwnerId::mint(),
+        expires_at: at(30),
+    };
+    world
+        .store
+        .deduper()
+        .store_intent(&claim, &intent)
+        .await
+        .unwrap();
+    world.abandon(&claim, "1.0", Rearm::ByAnotherVersion).await;
+    let queue = world.store.queue();
+
+    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+    world.pass(31);
+    assert_eq!(queue.rearm_given_up("1.1").await.unwrap().len(), 1);
+    assert_eq!(world.claimed().await.intent(), Some(&intent));
+}
+
+#[tokio::test]
+async fn status_sees_what_is_not_done() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    given_up(&world, "1.0", Rearm::ByHand).await;
+    world.comment("o/r#1").await;
+    world.pass(5);
+    world.comment("o/r#1").await;
+    world.comment("o/r#2").await;
+    let claim = world.claimed().await;
+    world
+        .store
+        .deduper()
+        .note_error(&claim, "tmux said no")
+        .await
+        .unwrap();
+    let queue = world.store.queue();
+
+    let counts = queue.counts().await.unwrap();
+    assert_eq!(
+        (
+            counts.pending,
+            counts.claimed,
+            counts.held,
+            counts.abandoned
+        ),
+        (2, 1, 0, 1)
+    );
+    assert_eq!(counts.oldest_pending, Some(at(5)));
+    let open = queue.list(QueueFilter::Open, 10).await.unwrap();
+    assert_eq!(open.len(), 3);
+    assert_eq!(open[0].error.as_deref(), Some("tmux said no"));
+    assert_eq!(
+        queue.list(QueueFilter::Abandoned, 10).await.unwrap().len(),
+        1
+    );
+    let whose = item("o/r#1");
+    assert_eq!(
+        queue.list(QueueFilter::Of(&whose), 10).await.unwrap().len(),
+        3
+    );
+    assert!(
+        queue
+            .drop_one(open[1].delivery, DropReason::ByOperator)
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        queue
+            .drop_queued(&item("o/r#2"), DropReason::ByOperator)
+            .await
+            .unwrap(),
+        1
+    );
+    assert_eq!(queue.counts().await.unwrap().pending, 0);
+}
+
+#[tokio::test]
+async fn old_texts_are_forgotten_but_not_their_keys_nor_what_may_be_tried_again() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    world.delivered(&claim).await;
+    given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
+    world.comment("o/r#1").await;
+    let ledger = world.store.ledger();
+    let month = TimeDelta::days(30);
+    assert_eq!(ledger.prune(month).await.unwrap(), 0);
+    world.pass(31 * 24 * 3600);
+
+    assert_eq!(ledger.prune(month).await.unwrap(), 1);
+
+    let known = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    assert!(matches!(known, ArrivalOutcome::Duplicate { .. }));
+    assert_eq!(
+        world
+            .store
+            .queue()
+            .rearm_given_up("1.1")
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(world.claim().await.is_some());
+}
+
+#[tokio::test]
+async fn an_item_is_forgotten_only_when_nothing_of_it_is_under_way() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    let ledger = world.store.ledger();
+    let gone = item("o/r#1");
+    assert!(!ledger.forget(&gone).await.unwrap());
+    let close = SessionChange::Close(session.id);
+    world.store.registry().change(&close).await.unwrap();
+
+    assert!(ledger.forget(&gone).await.unwrap());
+
+    assert_eq!(ledger.items(ItemFilter::All).await.unwrap(), []);
+    assert!(world.see(sighting("o/r#1")).await.first_sight);
+}

@@ -1,0 +1,232 @@
+use super::*;
+use crate::model::{HoldReason, SessionStatus};
+
+#[tokio::test]
+async fn while_a_session_is_spawning_only_its_boot_delivery_is_claimed() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let boot = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let session = world.spawn(&claim).await;
+    assert_eq!(session.status, SessionStatus::Spawning);
+    assert_eq!(session.boot_delivery, Some(boot));
+    let held = Release::Held {
+        reason: HoldReason::TmuxSilent,
+        look_again_at: at(30),
+    };
+    world.store.deduper().release(&claim, held).await.unwrap();
+    world.command("o/r#1").await;
+
+    assert!(
+        world.claim().await.is_none(),
+        "the command waits for the spawn"
+    );
+    world.pass(30);
+    let claim = world.claimed().await;
+    assert_eq!(claim.first().id, boot);
+    world
+        .store
+        .registry()
+        .abandon_attempt(&claim, session.id)
+        .await
+        .unwrap();
+    world.delivered(&claim).await;
+    assert_eq!(world.claimed().await.class, Class::Control);
+}
+
+#[tokio::test]
+async fn a_failed_first_spawn_leaves_no_session() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let session = world.spawn(&claim).await;
+    let registry = world.store.registry();
+
+    registry.abandon_attempt(&claim, session.id).await.unwrap();
+
+    assert_eq!(registry.get(session.id).await.unwrap(), None);
+    let next = world.spawn(&claim).await;
+    assert!(next.id > session.id, "numbers are never given twice");
+}
+
+#[tokio::test]
+async fn a_work_item_has_one_open_session() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.session("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+
+    let second = world
+        .store
+        .registry()
+        .begin_spawn(&claim, &new_session(&claim))
+        .await;
+
+    assert!(matches!(second, Err(StoreError::SessionOpen { .. })));
+}
+
+#[tokio::test]
+async fn a_failed_respawn_loses_no_conversation() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let before = world.session("o/r#1").await;
+    world.pass(100);
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let registry = world.store.registry();
+    let attempt = NewAttempt {
+        owner: OwnerId::mint(),
+        harness_session_id: HarnessSessionId::mint(),
+        resumed: false,
+        boot_delivery: claim.first().id,
+    };
+    registry
+        .begin_respawn(&claim, before.id, &attempt)
+        .await
+        .unwrap();
+
+    let during = registry.open_session(claim.item.id).await.unwrap().unwrap();
+    let under_way = during.attempt.clone().unwrap();
+    assert_eq!(under_way.owner, attempt.owner);
+    assert_eq!(under_way.boot_delivery, claim.first().id);
+    assert_eq!(
+        (
+            &during.owner,
+            &during.harness_session_id,
+            during.status,
+            &during.target
+        ),
+        (
+            &before.owner,
+            &before.harness_session_id,
+            before.status,
+            &before.target
+        )
+    );
+    registry.abandon_attempt(&claim, before.id).await.unwrap();
+    assert_eq!(registry.get(before.id).await.unwrap().unwrap(), before);
+
+    registry
+        .begin_respawn(&claim, before.id, &attempt)
+        .await
+        .unwrap();
+    let registered = Registered {
+        session: before.id,
+        owner: attempt.owner.clone(),
+        target: Some(target("%9")),
+        harness_session_id: attempt.harness_session_id.clone(),
+    };
+    registry.register(&claim, &registered).await.unwrap();
+    let after = registry.get(before.id).await.unwrap().unwrap();
+    assert_eq!(after.owner, attempt.owner);
+    assert_eq!(after.harness_session_id, attempt.harness_session_id);
+    assert_eq!(after.target, Some(target("%9")));
+    assert_eq!(after.attempt, None);
+    assert_eq!(after.registered_at, Some(at(100)));
+    assert_eq!(after.created_at, before.created_at);
+}
+
+#[tokio::test]
+async fn an_outcome_and_its_session_change_are_one() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    assert_eq!(session.status, SessionStatus::Active);
+    assert_eq!(session.last_event_at, Some(at(0)));
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    let registry = world.store.registry();
+    registry
+        .change(&SessionChange::Close(session.id))
+        .await
+        .unwrap();
+    let delivered = Settlement::Delivered {
+        possible_repeat: false,
+    };
+
+    let pause = Some(SessionChange::Pause(session.id));
+    let settled = deduper.settle(&claim, delivered, pause).await;
+
+    assert!(matches!(settled, Err(StoreError::SessionMoved { .. })));
+    deduper
+        .renew(&claim.reference())
+        .await
+        .expect("the claim still stands");
+}
+
+#[tokio::test]
+async fn a_session_is_paused_resumed_and_closed_for_good() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    let registry = world.store.registry();
+    world.pass(5);
+    world
+        .change(SessionChange::Pause(session.id))
+        .await
+        .unwrap();
+    let paused = registry
+        .list(SessionFilter::In(SessionStatus::Paused))
+        .await
+        .unwrap();
+    assert_eq!((paused.len(), paused[0].status_since), (1, at(5)));
+    world.pass(5);
+    world
+        .change(SessionChange::Pause(session.id))
+        .await
+        .unwrap();
+    let still = registry.get(session.id).await.unwrap().unwrap();
+    assert_eq!(still.status_since, at(5), "it is what it was");
+    world
+        .change(SessionChange::Resume(session.id))
+        .await
+        .unwrap();
+    world
+        .change(SessionChange::Close(session.id))
+        .await
+        .unwrap();
+    world
+        .change(SessionChange::Close(session.id))
+        .await
+        .unwrap();
+
+    let resumed = world.change(SessionChange::Resume(session.id)).await;
+    assert!(matches!(resumed, Err(StoreError::SessionMoved { .. })));
+    assert_eq!(registry.list(SessionFilter::Open).await.unwrap(), []);
+    assert_eq!(registry.list(SessionFilter::All).await.unwrap().len(), 1);
+    let latest = registry.latest(&item("o/r#1")).await.unwrap().unwrap();
+    assert_eq!(latest.closed_at, Some(at(10)));
+}
+
+#[tokio::test]
+async fn a_reset_takes_all_named_items_or_none() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    let waiting = world.comment("o/r#1").await;
+    let registry = world.store.registry();
+    let both = [item("o/r#1"), item("o/r#404")];
+
+    let refused = registry.reset(&both, ResetMode::Apply).await;
+    let Err(StoreError::UnknownItems { items }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(items, [item("o/r#404")]);
+    let dry = registry.reset(&both[..1], ResetMode::DryRun).await.unwrap();
+    assert_eq!((dry[0].sessions.len(), dry[0].queued), (1, 1));
+    assert!(registry.get(session.id).await.unwrap().is_some());
+
+    registry.reset(&both[..1], ResetMode::Apply).await.unwrap();
+
+    assert_eq!(registry.get(session.id).await.unwrap(), None);
+    let state = world.store.deduper().state(waiting).await.unwrap();
+    assert_eq!(state, Some(DeliveryState::Dropped));
+    let again = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    assert!(
+        matches!(again, ArrivalOutcome::Duplicate { .. }),
+        "keys stay"
+    );
+}
