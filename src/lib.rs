@@ -9,3 +9,4 @@ pub mod clock;
 pub mod eventlog;
 pub mod model;
 pub mod process;
+pub mod routing;
