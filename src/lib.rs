@@ -14,6 +14,7 @@ pub mod harness;
 pub mod host;
 pub mod model;
 pub mod process;
+pub mod routing;
 pub mod store;
 pub mod telemetry;
 pub mod workspace;

@@ -54,9 +54,6 @@ impl FromStr for Level {
     }
 }
 
-/// The keys of the envelope; no field of an event can have one of these names.
-pub(crate) const ENVELOPE: [&str; 6] = ["ts", "source", "event", "level", "pid", "host"];
-
 /// One record: the envelope and what its type adds.
 ///
 /// Types, sources and fields that this version does not know are kept as they are.

@@ -60,6 +60,26 @@ pub enum OperatorCommand {
     },
 }
 
+impl OperatorCommand {
+    /// Returns the command's word, as it is typed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Close { .. } => "close",
+        }
+    }
+}
+
+impl fmt::Display for OperatorCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// What becomes of a tmux session whose session is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,0 +1,435 @@
+//! Makes events of what GitHub's API shows; the same from both ingresses, so that keys agree.
+//!
+//! The inputs are plain fields: this module knows nothing of requests and of the shapes of answers.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::model::text::lf;
+use crate::model::{
+    Detail, Edit, Event, EventKey, EventKind, ItemKind, Login, RepoRef, content_version,
+};
+
+/// The issue or pull request that something happened on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemInput {
+    /// Its repository.
+    pub repo: RepoRef,
+    /// The repository's number on GitHub.
+    pub repo_id: Option<u64>,
+    /// Its own number.
+    pub number: u64,
+    /// Which of the two it is.
+    pub on: ItemKind,
+    /// Its title.
+    pub title: String,
+    /// Where a person reads it.
+    pub url: String,
+}
+
+/// A comment or review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextInput {
+    /// Its number on GitHub.
+    pub id: u64,
+    /// Its text; GitHub's null is empty.
+    pub body: String,
+    /// Who wrote it; a deleted account is nobody.
+    pub author: Option<Login>,
+    /// Whether somebody changed it since.
+    pub edit: Edit,
+    /// Where a person reads it.
+    pub url: String,
+    /// When it was written.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Where a review comment stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LineInput {
+    /// The review that it belongs to.
+    pub review_id: Option<u64>,
+    /// The file.
+    pub path: String,
+    /// The line, where GitHub still knows it.
+    pub line: Option<u64>,
+    /// The hunk above the comment.
+    pub diff_hunk: String,
+}
+
+/// A finished run, check or status of a pull request's head.
+///
+/// Whoever makes one has seen that the head is the current one and lies in the same repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CiInput {
+    /// Its number on GitHub.
+    pub id: u64,
+    /// The workflow's, check's or context's name.
+    pub name: String,
+    /// GitHub's `conclusion`, or the `state` of a status.
+    pub conclusion: String,
+    /// The commit.
+    pub head_sha: String,
+    /// The branch, where known.
+    pub head_branch: Option<String>,
+    /// What it says of itself.
+    pub summary: String,
+    /// Who caused it, where GitHub tells.
+    pub actor: Option<Login>,
+    /// Where a person reads it.
+    pub url: String,
+    /// When it finished.
+    pub finished_at: DateTime<Utc>,
+}
+
+/// Makes the event of a comment in the conversation.
+#[must_use]
+pub fn issue_comment(item: &ItemInput, text: &TextInput) -> Event {
+    text_event(item, EventKind::IssueComment, text, "", Detail::None)
+}
+
+/// Makes the event of a review; none for one that is not submitted yet or was dismissed.
+///
+/// A dismissal is an act of somebody else on words that were said before.
+#[must_use]
+pub fn review(item: &ItemInput, text: &TextInput, state: &str) -> Option<Event> {
+    // REST shows the state in capitals, webhooks do not.
+    let state = state.to_ascii_lowercase();
+    if matches!(state.as_str(), "pending" | "dismissed") {
+        return None;
+    }
+    let detail = Detail::Review {
+        state: state.clone(),
+        review_id: text.id,
+    };
+    Some(text_event(item, EventKind::Review, text, &state, detail))
+}
+
+/// Makes the event of a comment on a line.
+#[must_use]
+pub fn review_comment(item: &ItemInput, text: &TextInput, line: LineInput) -> Event {
+    let detail = Detail::Line {
+        review_id: line.review_id,
+        path: line.path,
+        line: line.line,
+        diff_hunk: lf(&line.diff_hunk),
+    };
+    text_event(item, EventKind::ReviewComment, text, "", detail)
+}
+
+/// Makes the event of a workflow run that failed; none for any other.
+#[must_use]
+pub fn workflow_run(item: &ItemInput, run: CiInput, attempt: u64) -> Option<Event> {
+    let key = EventKey::new(
+        item.repo.host(),
+        EventKind::WorkflowRun,
+        &run.id.to_string(),
+        &attempt.to_string(),
+    );
+    failed(&run.conclusion).then(|| ci_event(item, EventKind::WorkflowRun, key, run, Some(attempt)))
+}
+
+/// Makes the event of a check that failed; none for any other, nor for those of GitHub Actions, whose
+/// workflow runs are events already.
+#[must_use]
+pub fn check_run(item: &ItemInput, check: CiInput, app: &str) -> Option<Event> {
+    // A check can be run again under its number.
+    let version = content_version(&check.conclusion, &instant(check.finished_at));
+    let key = EventKey::new(
+        item.repo.host(),
+        EventKind::CheckRun,
+        &check.id.to_string(),
+        &version,
+    );
+    (app != "github-actions" && failed(&check.conclusion))
+        .then(|| ci_event(item, EventKind::CheckRun, key, check, None))
+}
+
+/// Makes the event of a commit status that failed; none for any other.
+#[must_use]
+pub fn status(item: &ItemInput, status: CiInput) -> Option<Event> {
+    // A status never changes: every report has a number of its own, and so no versions.
+    let host = item.repo.host().to_ascii_lowercase();
+    let key = EventKey::from_stored(format!("{host}:{}:{}", EventKind::Status, status.id));
+    failed(&status.conclusion).then(|| ci_event(item, EventKind::Status, key, status, None))
+}
+
+/// Makes the event of an item that was armed for the `count`-th time.
+#[must_use]
+pub fn armed(item: &ItemInput, actor: Option<Login>, count: u64, at: DateTime<Utc>) -> Event {
+    item_event(
+        item,
+        EventKind::Armed,
+        actor,
+        &count.to_string(),
+        at,
+        Detail::None,
+    )
+}
+
+/// Makes the event of an item that was opened again for the `count`-th time.
+#[must_use]
+pub fn reopened(item: &ItemInput, actor: Option<Login>, count: u64, at: DateTime<Utc>) -> Event {
+    item_event(
+        item,
+        EventKind::Reopened,
+        actor,
+        &count.to_string(),
+        at,
+        Detail::None,
+    )
+}
+
+/// Makes the event of an item that is over.
+#[must_use]
+pub fn closed(
+    item: &ItemInput,
+    actor: Option<Login>,
+    closed_at: DateTime<Utc>,
+    merged: bool,
+) -> Event {
+    let detail = Detail::Closed { merged };
+    item_event(
+        item,
+        EventKind::Closed,
+        actor,
+        &instant(closed_at),
+        closed_at,
+        detail,
+    )
+}
+
+fn failed(conclusion: &str) -> bool {
+    matches!(
+        conclusion,
+        "failure" | "timed_out" | "startup_failure" | "error"
+    )
+}
+
+fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+fn text_event(
+    item: &ItemInput,
+    kind: EventKind,
+    text: &TextInput,
+    state: &str,
+    detail: Detail,
+) -> Event {
+    let version = content_version(state, &text.body);
+    Event {
+        actor: text.author.clone(),
+        edit: text.edit.clone(),
+        body: lf(&text.body),
+        url: text.url.clone(),
+        detail,
+        ..bare(
+            item,
+            kind,
+            EventKey::new(item.repo.host(), kind, &text.id.to_string(), &version),
+            text.created_at,
+        )
+    }
+}
+
+fn ci_event(
+    item: &ItemInput,
+    kind: EventKind,
+    key: EventKey,
+    ci: CiInput,
+    attempt: Option<u64>,
+) -> Event {
+    let bare = bare(item, kind, key, ci.finished_at);
+    Event {
+        actor: ci.actor,
+        url: ci.url,
+        detail: Detail::Ci {
+            name: ci.name,
+            conclusion: ci.conclusion,
+            head_sha: ci.head_sha,
+            head_branch: ci.head_branch,
+            attempt,
+            summary: lf(&ci.summary),
+        },
+        ..bare
+    }
+}
+
+fn item_event(
+    item: &ItemInput,
+    kind: EventKind,
+    actor: Option<Login>,
+    version: &str,
+    at: DateTime<Utc>,
+    detail: Detail,
+) -> Event {
+    // The repository's number survives a rename; without it the name has to do.
+    let repo = item
+        .repo_id
+        .map_or_else(|| item.repo.key(), |id| id.to_string());
+    let id = format!("{repo}#{}", item.number);
+    Event {
+        actor,
+        url: item.url.clone(),
+        detail,
+        ..bare(
+            item,
+            kind,
+            EventKey::new(item.repo.host(), kind, &id, version),
+            at,
+        )
+    }
+}
+
+fn bare(item: &ItemInput, kind: EventKind, key: EventKey, at: DateTime<Utc>) -> Event {
+    Event {
+        key,
+        kind,
+        repo: item.repo.clone(),
+        repo_id: item.repo_id,
+        number: item.number,
+        on: item.on,
+        actor: None,
+        edit: Edit::Never,
+        title: item.title.clone(),
+        body: String::new(),
+        url: String::new(),
+        occurred_at: at,
+        detail: Detail::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item() -> ItemInput {
+        ItemInput {
+            repo: "Octo/app".parse().unwrap(),
+            repo_id: Some(77),
+            number: 15,
+            on: ItemKind::PullRequest,
+            title: "Flaky login test".into(),
+            url: "https://github.com/octo/app/pull/15".into(),
+        }
+    }
+
+    fn text(body: &str) -> TextInput {
+        TextInput {
+            id: 2451,
+            body: body.into(),
+            author: Some(Login::new("octocat")),
+            edit: Edit::Never,
+            url: "https://github.com/octo/app/pull/15#issuecomment-2451".into(),
+            created_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    fn ci(conclusion: &str) -> CiInput {
+        CiInput {
+            id: 9,
+            name: "build".into(),
+            conclusion: conclusion.into(),
+            head_sha: "abc".into(),
+            head_branch: None,
+            summary: "a\r\nb".into(),
+            actor: None,
+            url: String::new(),
+            finished_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_key_names_kind_number_and_version() {
+        let version = content_version("", "hello");
+        assert_eq!(
+            issue_comment(&item(), &text("hello")).key.as_str(),
+            format!("github.com:issue_comment:2451@{version}")
+        );
+        assert_eq!(
+            workflow_run(&item(), ci("failure"), 2)
+                .unwrap()
+                .key
+                .as_str(),
+            "github.com:workflow_run:9@2"
+        );
+        assert_eq!(
+            status(&item(), ci("error")).unwrap().key.as_str(),
+            "github.com:status:9"
+        );
+        let at = DateTime::UNIX_EPOCH;
+        assert_eq!(
+            armed(&item(), None, 3, at).key.as_str(),
+            "github.com:armed:77#15@3"
+        );
+        assert_eq!(
+            closed(&item(), None, at, true).key.as_str(),
+            "github.com:closed:77#15@1970-01-01T00:00:00Z"
+        );
+    }
+
+    #[test]
+    fn a_text_keeps_its_identity_over_line_ends_and_changes_it_with_its_words() {
+        let key = |body: &str| issue_comment(&item(), &text(body)).key;
+        assert_eq!(key("a\r\nb"), key("a\nb"));
+        assert_ne!(key("a"), key("b"));
+        assert_eq!(issue_comment(&item(), &text("a\r\nb")).body, "a\nb");
+    }
+
+    #[test]
+    fn a_review_has_one_identity_however_its_state_is_spelled() {
+        let spelled = |state| review(&item(), &text("x"), state).unwrap();
+        assert_eq!(spelled("CHANGES_REQUESTED"), spelled("changes_requested"));
+        assert_ne!(spelled("approved").key, spelled("commented").key);
+        assert_eq!(review(&item(), &text("x"), "PENDING"), None);
+        assert_eq!(review(&item(), &text("x"), "dismissed"), None);
+    }
+
+    #[test]
+    fn only_failures_are_events() {
+        for (conclusion, expected) in [
+            ("failure", true),
+            ("timed_out", true),
+            ("startup_failure", true),
+            ("error", true),
+            ("success", false),
+            ("cancelled", false),
+            ("skipped", false),
+            ("neutral", false),
+            ("stale", false),
+            ("action_required", false),
+            ("pending", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                workflow_run(&item(), ci(conclusion), 1).is_some(),
+                expected,
+                "{conclusion}"
+            );
+            assert_eq!(
+                status(&item(), ci(conclusion)).is_some(),
+                expected,
+                "{conclusion}"
+            );
+            assert_eq!(
+                check_run(&item(), ci(conclusion), "other").is_some(),
+                expected,
+                "{conclusion}"
+            );
+            assert_eq!(check_run(&item(), ci(conclusion), "github-actions"), None);
+        }
+    }
+
+    #[test]
+    fn a_review_comment_knows_its_place_and_its_review() {
+        let line = LineInput {
+            review_id: Some(5),
+            path: "src/a.rs".into(),
+            line: Some(12),
+            diff_hunk: "@@\r\n+x".into(),
+        };
+        let event = review_comment(&item(), &text("why?"), line);
+        assert_eq!(event.review_id(), Some(5));
+        assert!(matches!(event.detail, Detail::Line { diff_hunk, .. } if diff_hunk == "@@\n+x"));
+    }
+}

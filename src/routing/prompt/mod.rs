@@ -1,0 +1,106 @@
+//! What the agent is told.
+//!
+//! The first line is always [`header`]: ours, so that nothing which follows can begin the message.
+//! The words of the one who acted are given plainly; everything else that is quoted stands in a
+//! fence, labelled with where it comes from, and capped. What comes out holds no control characters.
+
+mod message;
+mod quote;
+mod template;
+
+pub use message::{header, spilled};
+pub use template::{PLACEHOLDERS, Placeholder, Template, UnknownPlaceholder};
+
+use message::Values;
+
+use crate::eventlog::Repeat;
+use crate::model::{Event, WorkItemRef};
+
+/// The longest message, in bytes, that is pasted or passed as an argument; a longer one goes by file.
+pub const INLINE_LIMIT: usize = 32 * 1024;
+
+/// Where the agent asks what it needs to know (`routing.interaction.mode`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Interaction {
+    /// On the work item.
+    #[default]
+    WorkItem,
+    /// In its terminal.
+    Cli,
+}
+
+impl Interaction {
+    fn directive(self) -> &'static str {
+        match self {
+            Self::WorkItem => {
+                "Nobody watches this terminal. When you need a decision, ask in a comment on the work item, then\n\
+                 stop and wait: the answer comes in here."
+            }
+            Self::Cli => {
+                "Somebody watches this terminal. When you need a decision, ask here and wait; then write on the\n\
+                 work item what was decided."
+            }
+        }
+    }
+}
+
+/// The templates in force, and what they need to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompts {
+    event: Template,
+    spawn: Template,
+    interaction: Interaction,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        Self::new(None, None, Interaction::default())
+    }
+}
+
+impl Prompts {
+    /// Takes the operator's templates (`routing.promptTemplate`, `routing.spawnPromptTemplate`), or the
+    /// built-in ones.
+    #[must_use]
+    pub fn new(event: Option<Template>, spawn: Option<Template>, interaction: Interaction) -> Self {
+        Self {
+            event: event.unwrap_or_else(Template::builtin_event),
+            spawn: spawn.unwrap_or_else(Template::builtin_spawn),
+            interaction,
+        }
+    }
+
+    /// Says an event to the session of `work_item`; `rest` holds the other events of its group.
+    #[must_use]
+    pub fn message(
+        &self,
+        work_item: &WorkItemRef,
+        first: &Event,
+        rest: &[Event],
+        repeat: Repeat,
+    ) -> String {
+        let values = Values::new(work_item, first, rest, self.interaction.directive());
+        message::whole(
+            &header(work_item, first, rest),
+            &self.event.render(&values),
+            repeat,
+        )
+    }
+
+    /// Says to a new agent what it is for, and what started it.
+    #[must_use]
+    pub fn spawn(
+        &self,
+        work_item: &WorkItemRef,
+        first: &Event,
+        rest: &[Event],
+        repeat: Repeat,
+    ) -> String {
+        let values = Values::new(work_item, first, rest, self.interaction.directive());
+        let header = message::spawn_header(work_item, first, rest);
+        message::whole(&header, &self.spawn.render(&values), repeat)
+    }
+}
+
+#[cfg(test)]
+mod tests;
