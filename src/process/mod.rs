@@ -5,3 +5,5 @@
 
 mod identity;
 mod run;
+
+pub use run::{Command, Completeness, Environment, Error, Output, exec, find_program, run};
