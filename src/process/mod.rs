@@ -3,7 +3,13 @@
 //! The only module that starts processes. It reports what happened and never decides what a failure
 //! means.
 
-mod identity;
+pub mod child;
+pub mod identity;
+#[cfg(target_os = "linux")]
+mod identity_linux;
+#[cfg(not(target_os = "linux"))]
+mod identity_ps;
 mod run;
+pub mod signal;
 
 pub use run::{Command, Completeness, Environment, Error, Output, exec, find_program, run};

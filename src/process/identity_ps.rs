@@ -1,0 +1,40 @@
+//! Looking at processes where there is no `/proc`, through the system's `ps`.
+//!
+//! The start time has a resolution of one second there, so two processes of one pid within one
+//! second are taken for the same.
+
+use chrono::{Local, NaiveDateTime, TimeZone};
+
+use super::child::{Answer, ask};
+use super::identity::{Found, Look, State};
+
+pub(super) fn look(pid: i32) -> Found {
+    match ask("/bin/ps", &["-o", "lstart=,state=", "-p", &pid.to_string()]) {
+        Answer::Text(line) => parse(&line).map_or(Found::Silence, Found::Process),
+        Answer::Nothing => Found::Nothing,
+        Answer::Silence => Found::Silence,
+    }
+}
+
+pub(super) fn boot_id() -> Option<String> {
+    match ask("/usr/sbin/sysctl", &["-n", "kern.bootsessionuuid"]) {
+        Answer::Text(id) => Some(id.trim().to_owned()),
+        Answer::Nothing | Answer::Silence => None,
+    }
+}
+
+/// Reads `Mon Nov 30 17:07:25 2026 S+`.
+fn parse(line: &str) -> Option<Look> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (state, started) = words.split_last()?;
+    let started = NaiveDateTime::parse_from_str(&started.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
+    let started = Local.from_local_datetime(&started).earliest()?;
+    Some(Look {
+        start: u64::try_from(started.timestamp_micros()).ok()?,
+        state: match state.chars().next()? {
+            'Z' => State::Zombie,
+            'T' => State::Stopped,
+            _ => State::Active,
+        },
+    })
+}
