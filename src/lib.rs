@@ -8,3 +8,4 @@
 pub mod clock;
 pub mod model;
 pub mod process;
+pub mod runner;
