@@ -267,7 +267,7 @@ mod tests {
         let rendered = texts(&[session.clone(), session]);
 
         assert_eq!(rendered.iter().filter(|word| *word == ";").count(), 1);
-        assert_eq!(&rendered[11..15], [r"/bin/a\;", r"\;", r"x\\;", "a;b"]);
+        assert_eq!(&rendered[12..16], [r"/bin/a\;", r"\;", r"x\\;", "a;b"]);
     }
 
     #[test]
