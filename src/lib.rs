@@ -6,6 +6,7 @@
 //! the inbox. `docs/architecture.md` has the map.
 
 pub mod clock;
+pub mod host;
 pub mod model;
 pub mod process;
 pub mod runner;

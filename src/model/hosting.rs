@@ -115,6 +115,11 @@ pub enum Phase {
     },
 }
 
+impl Record {
+    /// The version that this program writes.
+    pub const VERSION: u32 = 1;
+}
+
 impl Phase {
     /// Returns the harness's process, where one was started.
     #[must_use]

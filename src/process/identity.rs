@@ -73,8 +73,14 @@ pub fn identify(pid: i32) -> Option<ProcessId> {
 /// The start time is 0 where the system does not tell it; such a name matches no process.
 #[must_use]
 pub fn own() -> ProcessId {
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    let pid = own_pid();
     identify(pid).unwrap_or(ProcessId { pid, start: 0 })
+}
+
+/// Returns this process's pid.
+#[must_use]
+pub fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
 }
 
 /// Tells whether a process of this boot still runs.

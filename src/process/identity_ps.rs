@@ -9,7 +9,9 @@ use super::child::{Answer, ask};
 use super::identity::{Found, Look, State};
 
 pub(super) fn look(pid: i32) -> Found {
-    match ask("/bin/ps", &["-o", "lstart=,state=", "-p", &pid.to_string()]) {
+    let pid = pid.to_string();
+    // One option each: an empty heading ends only with its argument.
+    match ask("/bin/ps", &["-o", "lstart=", "-o", "state=", "-p", &pid]) {
         Answer::Text(line) => parse(&line).map_or(Found::Silence, Found::Process),
         Answer::Nothing => Found::Nothing,
         Answer::Silence => Found::Silence,

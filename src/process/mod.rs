@@ -11,5 +11,7 @@ mod identity_linux;
 mod identity_ps;
 mod run;
 pub mod signal;
+pub mod table;
+pub mod ticket;
 
 pub use run::{Command, Completeness, Environment, Error, Output, exec, find_program, run};

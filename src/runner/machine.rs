@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::model::{BootId, HostPaths, OwnerId, ProcessId, Record};
 use crate::process::identity::{self, Life};
 use crate::process::signal::{self, Signal, SignalError};
+use crate::process::ticket;
 
 /// A machine's processes and run folders, real or modelled.
 pub trait Machine: Send + Sync {
@@ -68,8 +69,12 @@ impl Machine for LocalMachine {
     }
 
     fn record(&self, owner: &OwnerId) -> Option<Record> {
-        let path = HostPaths::new(&self.state_root, owner).record();
-        let record: Record = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-        (record.owner == *owner).then_some(record)
+        match ticket::record(&HostPaths::new(&self.state_root, owner)) {
+            Ok(record) => record.filter(|record| record.owner == *owner),
+            Err(error) => {
+                tracing::warn!(%owner, %error, "reading a host's record");
+                None
+            }
+        }
     }
 }

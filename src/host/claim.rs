@@ -1,0 +1,173 @@
+//! Taking the ticket: the one act that decides whether this host starts anything.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use super::Refusal;
+use super::marker;
+use crate::model::{HostPaths, OwnerId, PromptPassing, Spec, text};
+use crate::process::ticket::{self, TicketError};
+
+/// The longest single argument that the system passes on.
+const ARGUMENT_LIMIT: usize = 131_071;
+
+/// What an attempt to take a ticket came to.
+pub(super) enum Claimed {
+    /// This host starts the harness.
+    Ours(Box<Folder>),
+    /// Nothing may be started; why.
+    Nothing(&'static str),
+}
+
+/// A taken ticket's folder.
+pub(super) struct Folder {
+    pub(super) paths: HostPaths,
+    pub(super) owner: OwnerId,
+    /// The ticket, or why it cannot be followed.
+    pub(super) content: Result<Claim, String>,
+}
+
+impl Folder {
+    /// Takes the environment out of the file; if need be, with everything else.
+    pub(super) fn forget_secrets(&self) {
+        let rewritten = self.content.as_ref().ok().and_then(|claim| {
+            let public = Spec {
+                env: BTreeMap::new(),
+                ..claim.spec.clone()
+            };
+            let text = serde_json::to_vec(&public).ok()?;
+            ticket::write_private(&self.paths.taken(), &text).ok()
+        });
+        if rewritten.is_none() {
+            // Only the file's name matters from here on, and shortening works on a full disk too.
+            let options = OpenOptions::new().write(true).open(self.paths.taken());
+            options.and_then(|file| file.set_len(0)).ok();
+        }
+    }
+}
+
+/// A ticket that can be followed.
+pub(super) struct Claim {
+    pub(super) spec: Spec,
+    /// The program's arguments, with the prompt as the last.
+    pub(super) arguments: Vec<OsString>,
+    /// The harness's whole environment.
+    pub(super) environment: BTreeMap<OsString, OsString>,
+}
+
+impl Claim {
+    /// The program's short name, for messages.
+    pub(super) fn name(&self) -> String {
+        let program = self.spec.argv.first().map_or("", String::as_str);
+        let name = Path::new(program).file_name().unwrap_or_default();
+        text::one_line(&name.to_string_lossy(), 40)
+    }
+}
+
+/// Takes the ticket by renaming it, or revokes it when its time has passed.
+pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
+    let misplaced = || Refusal::Misplaced(spec.to_owned());
+    let paths = HostPaths::beside(spec).ok_or_else(misplaced)?;
+    let by_folder = paths
+        .dir()
+        .file_name()
+        .and_then(OsStr::to_str)
+        .and_then(|name| name.parse::<OwnerId>().ok())
+        .ok_or_else(misplaced)?;
+    match ticket::check_folder(paths.dir()) {
+        Err(TicketError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Ok(Claimed::Nothing("its files are removed"));
+        }
+        checked => checked?,
+    }
+    let Some(bytes) = ticket::read(&paths.spec())? else {
+        return Ok(Claimed::Nothing("the ticket is taken or revoked"));
+    };
+    let parsed = parse(&bytes);
+    let expired = parsed.as_ref().is_ok_and(|spec| now_ms > spec.not_after_ms);
+    let settled = if expired {
+        paths.revoked()
+    } else {
+        paths.taken()
+    };
+    match fs::rename(paths.spec(), &settled) {
+        Ok(()) if expired => return Ok(Claimed::Nothing("the ticket is out of date")),
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Ok(Claimed::Nothing("the ticket is taken or revoked"));
+        }
+        Err(source) => {
+            return Err(Refusal::Ticket(TicketError::Io {
+                doing: "taking the ticket",
+                path: paths.spec(),
+                source,
+            }));
+        }
+    }
+    let owner = parsed.as_ref().map_or(by_folder, |spec| spec.owner.clone());
+    Ok(Claimed::Ours(Box::new(Folder {
+        content: parsed.and_then(|spec| prepare(spec, &paths)),
+        owner,
+        paths,
+    })))
+}
+
+fn parse(bytes: &[u8]) -> Result<Spec, String> {
+    let spec: Spec = serde_json::from_slice(bytes)
+        .map_err(|error| format!("the ticket cannot be read: {error}"))?;
+    if spec.v > Spec::VERSION {
+        let (theirs, ours) = (spec.v, Spec::VERSION);
+        return Err(format!(
+            "the ticket is of version {theirs}, this program knows {ours}: it was replaced by an older one"
+        ));
+    }
+    Ok(spec)
+}
+
+fn prepare(spec: Spec, paths: &HostPaths) -> Result<Claim, String> {
+    let mut arguments: Vec<OsString> = spec.argv.iter().skip(1).map(OsString::from).collect();
+    if spec.argv.is_empty() {
+        return Err("the ticket names no program".to_owned());
+    }
+    if spec.prompt == PromptPassing::LastArgument {
+        arguments.push(OsString::from_vec(prompt(paths)?));
+    }
+    Ok(Claim {
+        environment: environment(&spec),
+        arguments,
+        spec,
+    })
+}
+
+fn prompt(paths: &HostPaths) -> Result<Vec<u8>, String> {
+    let path = paths.prompt();
+    let prompt = ticket::read(&path)
+        .map_err(|error| error.to_string())?
+        .ok_or_else(|| format!("the prompt {} is missing", path.display()))?;
+    if prompt.len() > ARGUMENT_LIMIT {
+        return Err(format!(
+            "the prompt has {} bytes, an argument holds {ARGUMENT_LIMIT}; pass it as a file",
+            prompt.len()
+        ));
+    }
+    Ok(prompt)
+}
+
+/// Exactly what the ticket names, the terminal's type, and the mark by which leftovers are found.
+fn environment(spec: &Spec) -> BTreeMap<OsString, OsString> {
+    let mut environment: BTreeMap<OsString, OsString> = spec
+        .env
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "TMUX" | "TMUX_PANE"))
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    if let Some(terminal) = std::env::var_os("TERM") {
+        environment.insert("TERM".into(), terminal);
+    }
+    environment.insert(marker::NAME.into(), spec.owner.as_str().into());
+    environment
+}

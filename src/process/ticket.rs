@@ -1,0 +1,435 @@
+//! The files of one spawn: its ticket, its prompt, and the record that its host keeps.
+//!
+//! A ticket starts one harness or none: the host takes it by one rename, whoever gives the spawn up
+//! revokes it by another, and the file system lets exactly one of them win. All functions here
+//! block for a few file operations with their syncs.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::model::{HostPaths, PromptPassing, Record, Spec};
+
+/// Why a file of a spawn could not be written, read or believed.
+#[derive(Debug, thiserror::Error)]
+pub enum TicketError {
+    /// A file operation failed.
+    #[error("{doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The folder could have been prepared by somebody else.
+    #[error("{} is not a folder that only this user can enter: {why}; remove it", path.display())]
+    Unsafe {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The spawn has a ticket already, open or settled.
+    #[error("the spawn in {} has its ticket already; revoke it and mint a new owner id", path.display())]
+    AlreadyIssued {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file does not hold what it should.
+    #[error("reading {}: {source}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+}
+
+/// What became of a ticket that was to be given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    /// It is revoked, now or earlier: it started nothing and never will.
+    Won,
+    /// The host has it: the harness is ours to complete or to end.
+    AlreadyTaken,
+    /// There never was one.
+    Absent,
+}
+
+/// Where a ticket stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TicketState {
+    /// None was issued.
+    Absent,
+    /// Nobody has it yet.
+    Open,
+    /// The host took it.
+    Taken,
+    /// It was given up.
+    Revoked,
+}
+
+/// Writes the prompt and then the ticket of a spawn, in a folder of its own.
+///
+/// The prompt is written only where the spec passes one.
+///
+/// # Errors
+///
+/// [`TicketError::AlreadyIssued`] when the owner id was used before; an interrupted call leaves no
+/// ticket and can be repeated.
+pub fn issue(paths: &HostPaths, spec: &Spec, prompt: &str) -> Result<(), TicketError> {
+    make_folder(paths.dir())?;
+    if state(paths)? != TicketState::Absent {
+        return Err(already_issued(paths));
+    }
+    if spec.prompt == PromptPassing::LastArgument {
+        write_private(&paths.prompt(), prompt.as_bytes())?;
+    }
+    let text = serde_json::to_vec(spec).map_err(|source| TicketError::Malformed {
+        path: paths.spec(),
+        source,
+    })?;
+    let draft = write_draft(&paths.spec(), &text)?;
+    // A link, unlike a rename, never replaces a ticket that appeared meanwhile.
+    let linked = fs::hard_link(&draft, paths.spec());
+    fs::remove_file(&draft).map_err(io_error("removing the draft", &draft))?;
+    match linked {
+        Ok(()) => sync_folder(paths.dir()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(already_issued(paths)),
+        Err(error) => Err(io_error("issuing the ticket", &paths.spec())(error)),
+    }
+}
+
+/// Gives a ticket up, unless the host has it.
+///
+/// # Errors
+///
+/// An error proves nothing: the ticket may still be open.
+pub fn revoke(paths: &HostPaths) -> Result<Revoked, TicketError> {
+    match fs::rename(paths.spec(), paths.revoked()) {
+        Ok(()) => {
+            sync_folder(paths.dir())?;
+            Ok(Revoked::Won)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(match settled(paths)? {
+            Some(TicketState::Taken) => Revoked::AlreadyTaken,
+            Some(_) => Revoked::Won,
+            None => Revoked::Absent,
+        }),
+        Err(error) => Err(io_error("revoking the ticket", &paths.spec())(error)),
+    }
+}
+
+/// Tells where a ticket stands.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub fn state(paths: &HostPaths) -> Result<TicketState, TicketError> {
+    // In this order: a ticket only ever moves from open to settled, so none is missed.
+    if present(&paths.spec())? {
+        return Ok(TicketState::Open);
+    }
+    Ok(settled(paths)?.unwrap_or(TicketState::Absent))
+}
+
+/// Reads what the host recorded; none while it has not taken the ticket.
+///
+/// # Errors
+///
+/// When the record cannot be read or understood; that says nothing about the harness.
+pub fn record(paths: &HostPaths) -> Result<Option<Record>, TicketError> {
+    let path = paths.record();
+    match read(&path)? {
+        Some(text) => serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|source| TicketError::Malformed { path, source }),
+        None => Ok(None),
+    }
+}
+
+/// Removes the files of a spawn whose session is verified gone.
+///
+/// # Errors
+///
+/// When something remains.
+pub fn remove(paths: &HostPaths) -> Result<(), TicketError> {
+    match fs::remove_dir_all(paths.dir()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(io_error("removing", paths.dir())(error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Reads a whole file; none when it is not there. Links are not followed.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, TicketError> {
+    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(no_follow)
+        .open(path);
+    let mut file = match file {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error("reading", path)(error)),
+    };
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)
+        .map_err(io_error("reading", path))?;
+    Ok(Some(text))
+}
+
+/// Writes a file that only this user reads, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), TicketError> {
+    let draft = write_draft(path, bytes)?;
+    fs::rename(&draft, path).map_err(io_error("writing", path))?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Refuses a folder that somebody else owns, can enter, or put a link in the place of.
+pub(crate) fn check_folder(dir: &Path) -> Result<(), TicketError> {
+    let meta = fs::symlink_metadata(dir).map_err(io_error("examining", dir))?;
+    let why = if !meta.is_dir() {
+        "it is a link or a file"
+    } else if meta.uid() != rustix::process::geteuid().as_raw() {
+        "it belongs to another user"
+    } else if meta.mode() & 0o077 != 0 {
+        "other users have access to it"
+    } else {
+        return Ok(());
+    };
+    Err(TicketError::Unsafe {
+        path: dir.to_owned(),
+        why,
+    })
+}
+
+fn make_folder(dir: &Path) -> Result<(), TicketError> {
+    if let Some(parent) = dir.parent() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+        made.map_err(io_error("creating", parent))?;
+        check_folder(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(io_error("creating", dir)(error))
+        }
+        Ok(()) | Err(_) => check_folder(dir),
+    }
+}
+
+fn write_draft(path: &Path, bytes: &[u8]) -> Result<PathBuf, TicketError> {
+    let draft = path.with_extension("new");
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(io_error("removing the draft", &draft)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let write = || -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(io_error("writing", &draft))?;
+    Ok(draft)
+}
+
+fn settled(paths: &HostPaths) -> Result<Option<TicketState>, TicketError> {
+    Ok(if present(&paths.taken())? {
+        Some(TicketState::Taken)
+    } else if present(&paths.revoked())? {
+        Some(TicketState::Revoked)
+    } else {
+        None
+    })
+}
+
+fn present(path: &Path) -> Result<bool, TicketError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(io_error("examining", path)(error)),
+    }
+}
+
+fn sync_folder(dir: &Path) -> Result<(), TicketError> {
+    File::open(dir)
+        .and_then(|folder| folder.sync_all())
+        .map_err(io_error("syncing", dir))
+}
+
+fn already_issued(paths: &HostPaths) -> TicketError {
+    TicketError::AlreadyIssued {
+        path: paths.dir().to_owned(),
+    }
+}
+
+fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TicketError + use<> {
+    let path = path.to_owned();
+    move |source| TicketError::Io {
+        doing,
+        path,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::model::{AfterEnd, OwnerId, TmuxSocket};
+
+    struct Spawn {
+        _root: tempfile::TempDir,
+        paths: HostPaths,
+        spec: Spec,
+    }
+
+    fn spawn() -> Spawn {
+        let root = tempfile::tempdir().unwrap();
+        let owner = OwnerId::mint();
+        let spec = Spec {
+            v: Spec::VERSION,
+            owner: owner.clone(),
+            work_item: "github:o/r#1".parse().unwrap(),
+            socket: TmuxSocket::Default,
+            tmux: "/usr/bin/tmux".into(),
+            cwd: "/".into(),
+            argv: vec!["/bin/true".to_owned()],
+            env: [("TOKEN".to_owned(), "secret".to_owned())].into(),
+            prompt: PromptPassing::LastArgument,
+            not_after_ms: 0,
+            grace_ms: 1,
+            after_end: AfterEnd::KeepScreen,
+        };
+        let paths = HostPaths::new(root.path(), &owner);
+        Spawn {
+            _root: root,
+            paths,
+            spec,
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_ticket_and_its_prompt_are_private_and_read_back() {
+        let Spawn { _root, paths, spec } = spawn();
+        assert_eq!(state(&paths).unwrap(), TicketState::Absent);
+        issue(&paths, &spec, "do it").unwrap();
+        assert_eq!(state(&paths).unwrap(), TicketState::Open);
+        assert_eq!(mode(paths.dir()), 0o700);
+        assert_eq!(mode(&paths.spec()), 0o600);
+        assert_eq!(mode(&paths.prompt()), 0o600);
+        assert_eq!(fs::read(paths.prompt()).unwrap(), b"do it");
+        let read: Spec = serde_json::from_slice(&fs::read(paths.spec()).unwrap()).unwrap();
+        assert_eq!(read, spec);
+        assert_eq!(
+            fs::read_dir(paths.dir()).unwrap().count(),
+            2,
+            "no draft is left"
+        );
+    }
+
+    #[test]
+    fn one_owner_id_gets_one_ticket() {
+        let Spawn { _root, paths, spec } = spawn();
+        issue(&paths, &spec, "").unwrap();
+        for settle in [None, Some(paths.taken()), Some(paths.revoked())] {
+            if let Some(settled) = settle {
+                fs::rename(paths.spec(), &settled).unwrap();
+                assert!(matches!(
+                    issue(&paths, &spec, ""),
+                    Err(TicketError::AlreadyIssued { .. })
+                ));
+                fs::rename(&settled, paths.spec()).unwrap();
+            }
+            assert!(matches!(
+                issue(&paths, &spec, ""),
+                Err(TicketError::AlreadyIssued { .. })
+            ));
+        }
+    }
+
+    #[test]
+    fn an_interrupted_issue_can_be_repeated() {
+        let Spawn { _root, paths, spec } = spawn();
+        make_folder(paths.dir()).unwrap();
+        fs::write(paths.dir().join("spec.new"), "{").unwrap();
+        fs::write(paths.prompt(), "old").unwrap();
+        assert_eq!(revoke(&paths).unwrap(), Revoked::Absent);
+        issue(&paths, &spec, "new").unwrap();
+        assert_eq!(fs::read(paths.prompt()).unwrap(), b"new");
+    }
+
+    #[test]
+    fn revoking_says_who_won_however_often_it_is_asked() {
+        let Spawn { _root, paths, spec } = spawn();
+        assert_eq!(revoke(&paths).unwrap(), Revoked::Absent);
+        issue(&paths, &spec, "").unwrap();
+        assert_eq!(revoke(&paths).unwrap(), Revoked::Won);
+        assert_eq!(revoke(&paths).unwrap(), Revoked::Won);
+        assert_eq!(state(&paths).unwrap(), TicketState::Revoked);
+        fs::rename(paths.revoked(), paths.taken()).unwrap();
+        assert_eq!(revoke(&paths).unwrap(), Revoked::AlreadyTaken);
+        assert_eq!(state(&paths).unwrap(), TicketState::Taken);
+    }
+
+    #[test]
+    fn taking_and_revoking_never_both_win_and_never_both_lose() {
+        for _ in 0..50 {
+            let Spawn { _root, paths, spec } = spawn();
+            issue(&paths, &spec, "").unwrap();
+            let (revoked, taken) = std::thread::scope(|scope| {
+                let host = scope.spawn(|| fs::rename(paths.spec(), paths.taken()).is_ok());
+                (revoke(&paths).unwrap(), host.join().unwrap())
+            });
+            assert_eq!(revoked == Revoked::Won, !taken);
+            assert_eq!(revoked == Revoked::AlreadyTaken, taken);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_could_have_prepared_is_refused() {
+        let Spawn { _root, paths, spec } = spawn();
+        make_folder(paths.dir()).unwrap();
+        fs::set_permissions(paths.dir(), fs::Permissions::from_mode(0o750)).unwrap();
+        let refused = issue(&paths, &spec, "").unwrap_err().to_string();
+        assert!(refused.contains("other users have access"), "{refused}");
+        fs::remove_dir(paths.dir()).unwrap();
+        std::os::unix::fs::symlink("/tmp", paths.dir()).unwrap();
+        let refused = issue(&paths, &spec, "").unwrap_err().to_string();
+        assert!(refused.contains("link"), "{refused}");
+    }
+
+    #[test]
+    fn no_record_is_not_an_error_but_a_broken_one_is() {
+        let Spawn { _root, paths, .. } = spawn();
+        assert_eq!(record(&paths).unwrap(), None);
+        make_folder(paths.dir()).unwrap();
+        write_private(&paths.record(), b"{\"v\":1").unwrap();
+        assert!(matches!(record(&paths), Err(TicketError::Malformed { .. })));
+    }
+
+    #[test]
+    fn removing_leaves_nothing_and_can_be_repeated() {
+        let Spawn { _root, paths, spec } = spawn();
+        issue(&paths, &spec, "").unwrap();
+        remove(&paths).unwrap();
+        assert!(!paths.dir().exists());
+        remove(&paths).unwrap();
+    }
+}
