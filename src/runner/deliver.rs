@@ -191,14 +191,14 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             },
             TmuxCommand::ListClients {
                 session: Target::Session(target.session_id.clone()),
-                fields: vec![Field::ClientReadOnly, Field::ClientControl],
+                fields: vec![Field::ClientReadOnly],
             },
         ];
         let answer = self.ask(&target.socket, question).await?;
         let attached = fields_of(&answer, Marker::Is, 1)
             .next()
             .and_then(|line| line.first()?.parse().ok());
-        let typing = fields_of(&answer, Marker::Client, 2).any(|line| line != ["1", "0"]);
+        let typing = fields_of(&answer, Marker::Client, 1).any(|line| line != ["1"]);
         Ok(attached.filter(|_| answer.status == 0 && !typing))
     }
 }

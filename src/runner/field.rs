@@ -81,8 +81,6 @@ pub enum Field {
     HarnessEnded,
     /// `1` when the client cannot type.
     ClientReadOnly,
-    /// `1` for a control client.
-    ClientControl,
     /// The value of one of our options, as one harmless word.
     Option(OptionName),
 }
@@ -109,7 +107,6 @@ impl Field {
             Self::Hosted => "#{==:#{@loop_host},#{pane_pid}}",
             Self::HarnessEnded => "#{m:#{pane_pid} *,#{@loop_exit}}",
             Self::ClientReadOnly => "#{client_readonly}",
-            Self::ClientControl => "#{client_control_mode}",
             Self::Option(name) => return format!("#{{{WORD}{}}}", name.render()),
         };
         plain.to_owned()

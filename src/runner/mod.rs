@@ -55,10 +55,10 @@ pub use token::TokenState;
 use silence::Silence;
 
 /// A boxed future, as the fence returns it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Asked before each change in tmux: whether the work is still ours.
-pub type Fence<'a> = &'a (dyn Fn() -> BoxFuture<'a, Result<(), FenceLost>> + Send + Sync);
+pub type Fence<'a> = &'a (dyn Fn() -> BoxFuture<Result<(), FenceLost>> + Send + Sync);
 
 /// How long the runner waits for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

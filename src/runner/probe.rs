@@ -289,7 +289,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             && harnesses.iter().all(|(_, life)| *life == Life::Gone)
     }
 
-    /// Asks the recorded server to make its socket again, and waits for somebody to listen there.
+    /// Asks the recorded server to make its socket again, and waits until somebody listens there, or
+    /// the server has ended.
     ///
     /// Only while nobody does: tmux would take the path away from another server.
     async fn socket_comes_back(&self, target: &TmuxTarget) -> bool {
@@ -306,7 +307,12 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             let answer = self.ask(&target.socket, snapshot_question()).await;
             match answer.and_then(|answer| read(&answer)) {
                 Ok(Seen::Server(_)) => return true,
-                Ok(Seen::NoServer) => {}
+                // It may have been about to end.
+                Ok(Seen::NoServer) => {
+                    if self.machine.life(&target.boot, &target.server) == Life::Gone {
+                        return true;
+                    }
+                }
                 Err(_) => return false,
             }
         }

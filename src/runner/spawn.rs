@@ -288,6 +288,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                     plan.spec.clone().into(),
                 ],
             },
+            // A delivery needs both: what has an owner has a clock.
+            ours(OptionName::Epoch, "%s".to_owned()),
             ours(OptionName::Owner, plan.owner.to_string()),
             set(
                 Scope::Pane,
@@ -302,7 +304,6 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             // A full-screen program leaves its last screen, and a small client does not reflow it.
             set(Scope::Window, Setting::Native("alternate-screen", "off")),
             set(Scope::Window, Setting::Native("window-size", "manual")),
-            ours(OptionName::Epoch, "%s".to_owned()),
             ours(OptionName::WorkItem, plan.work_item.to_string()),
         ];
         if let Some(delivery) = plan.boot_delivery {
