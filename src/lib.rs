@@ -15,6 +15,7 @@ pub mod host;
 pub mod model;
 pub mod process;
 pub mod routing;
+pub mod runner;
 pub mod store;
 pub mod telemetry;
 pub mod workspace;

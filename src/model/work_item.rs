@@ -250,6 +250,14 @@ impl WorkItemRef {
         }
         Ok(SessionName(format!("loop-{slug}")))
     }
+
+    /// Returns the work item whose session has this name, for a name that was found in tmux.
+    #[must_use]
+    pub fn of_session(name: &str) -> Option<Self> {
+        let item = SessionName(name.to_owned()).work_item()?;
+        let minted = item.session_name().ok()?;
+        (minted.0 == name).then_some(item)
+    }
 }
 
 fn push_escaped(slug: &mut String, name: &str) {
@@ -490,7 +498,8 @@ mod tests {
         #[test]
         fn a_session_name_leads_back_to_its_item_and_tmux_keeps_it(item in any_item()) {
             let name = item.session_name().unwrap();
-            prop_assert_eq!(name.work_item().unwrap(), item);
+            prop_assert_eq!(name.work_item().unwrap(), item.clone());
+            prop_assert_eq!(WorkItemRef::of_session(name.as_str()), Some(item));
             prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_'));
         }
 

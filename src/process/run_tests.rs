@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::process::identity::{Life, identify, life};
 
 fn sh(script: &str) -> Command {
     Command::new("/bin/sh").args(["-c", script])
@@ -15,8 +16,7 @@ async fn eventually(what: &str, condition: impl Fn() -> bool) {
 }
 
 fn runs(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
-        .is_ok_and(|stat| !stat.contains(") Z "))
+    identify(pid.trim().parse().unwrap()).is_some_and(|process| life(&process) == Life::Running)
 }
 
 #[tokio::test]

@@ -1,0 +1,131 @@
+//! Ending a live agent on purpose: its own host does it, nobody else is killed.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::model::{BootId, Ending, Phase, ProcessId};
+use crate::process::identity::Life;
+use crate::process::signal::{Signal, SignalError};
+
+use super::error::RunnerError;
+use super::probe::TICK;
+use super::server::{TmuxServer, Unanswered};
+use super::{Address, Fence, Machine, TmuxRunner};
+
+/// What a host needs beyond the grace of its harness: to kill, to reap, to record.
+const RECORDING: Duration = Duration::from_secs(2);
+
+/// What became of an agent that was to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndOutcome {
+    /// It ended.
+    Ended(Ending),
+    /// It had ended before, or nothing was ever started.
+    AlreadyEnded(Option<Ending>),
+    /// It is gone, and how is not recorded.
+    EndedUnrecorded,
+    /// It still runs; nothing else was killed.
+    StillRunning(ProcessId),
+    /// It was not started by us, so it is not ended by us either.
+    NotOurs,
+}
+
+impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
+    /// Asks the agent's host to end it, and waits: TERM, `grace`, KILL are the host's to send.
+    ///
+    /// The session stays, with its last screen; [`clear`](Self::clear) removes it.
+    ///
+    /// # Errors
+    /// When the work is no longer ours, or the host could not be asked.
+    pub async fn end(
+        &self,
+        address: &Address,
+        grace: Duration,
+        fence: Fence<'_>,
+    ) -> Result<EndOutcome, RunnerError> {
+        let Some(owner) = &address.owner else {
+            return Ok(EndOutcome::AlreadyEnded(None));
+        };
+        let Some(record) = self.machine.record(owner) else {
+            return Ok(self.end_without_record(address));
+        };
+        let harness = match record.phase {
+            Phase::Ended { ending, .. } => return Ok(EndOutcome::AlreadyEnded(Some(ending))),
+            Phase::Running { harness } => Some(harness),
+            Phase::Starting => None,
+        };
+        fence().await?;
+        match self.machine.signal(&record.host, Signal::Terminate) {
+            Ok(()) => {}
+            Err(SignalError::Gone { .. }) => return Ok(self.without_host(&record.boot, harness)),
+            Err(error) => return Err(error.into()),
+        }
+        let give_up = Instant::now() + grace + RECORDING;
+        if let Some(harness) = harness
+            && timeout(grace + RECORDING, self.machine.exited(&harness))
+                .await
+                .is_err()
+        {
+            return Ok(EndOutcome::StillRunning(harness));
+        }
+        let give_up = give_up.max(Instant::now() + self.limits.record);
+        loop {
+            match self.machine.record(owner).map(|record| record.phase) {
+                Some(Phase::Ended { ending, .. }) => return Ok(EndOutcome::Ended(ending)),
+                _ if Instant::now() < give_up => sleep(TICK).await,
+                Some(Phase::Starting) => return Ok(EndOutcome::StillRunning(record.host)),
+                _ => return Ok(EndOutcome::EndedUnrecorded),
+            }
+        }
+    }
+
+    fn end_without_record(&self, address: &Address) -> EndOutcome {
+        match &address.target {
+            None => EndOutcome::AlreadyEnded(None),
+            Some(target) => match self.machine.life(&target.boot, &target.harness) {
+                Life::Gone => EndOutcome::AlreadyEnded(None),
+                Life::Running | Life::Unknown if target.host == target.harness => {
+                    EndOutcome::NotOurs
+                }
+                Life::Running | Life::Unknown => EndOutcome::StillRunning(target.harness),
+            },
+        }
+    }
+
+    /// A host that is gone took its harness with it, unless the system says otherwise.
+    fn without_host(&self, boot: &BootId, harness: Option<ProcessId>) -> EndOutcome {
+        match harness {
+            Some(harness) if self.machine.life(boot, &harness) != Life::Gone => {
+                EndOutcome::StillRunning(harness)
+            }
+            _ => EndOutcome::EndedUnrecorded,
+        }
+    }
+
+    /// Waits until every recorded harness of the address is gone; the name is free for a successor
+    /// only then.
+    ///
+    /// # Errors
+    /// When one still runs at the end of `patience`.
+    pub async fn harness_gone(
+        &self,
+        address: &Address,
+        patience: Duration,
+    ) -> Result<(), Unanswered> {
+        let give_up = Instant::now() + patience;
+        loop {
+            let running = self
+                .harnesses(address)
+                .into_iter()
+                .find(|(_, life)| *life != Life::Gone);
+            match running {
+                None => return Ok(()),
+                Some((harness, _)) if Instant::now() >= give_up => {
+                    return Err(Unanswered::AgentOutlivesSession { harness });
+                }
+                Some(_) => sleep(TICK).await,
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reading what is on an agent's screen.
+
+use crate::model::TmuxSocket;
+
+use super::command::{Target, TmuxCommand};
+use super::field::{Field, Marker};
+use super::parse::fields_of;
+use super::real::{Access, AttachTarget, RealTmux};
+use super::server::{Answer, Listener, TmuxServer, Unanswered};
+use super::spawn::SpawnedPane;
+use super::{Address, Machine, TmuxRunner};
+use crate::process::Command;
+
+impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
+    /// Returns the screen and the history of the agent's pane; none when it is gone.
+    ///
+    /// # Errors
+    /// When tmux does not answer.
+    pub async fn capture(&self, address: &Address) -> Result<Option<String>, Unanswered> {
+        let (pane, pid) = match &address.target {
+            Some(target) => (Target::Pane(target.pane.clone()), Some(target.host.pid)),
+            None => (Target::Name(address.name.clone()), None),
+        };
+        self.capture_pane(self.socket_of(address), pane, pid).await
+    }
+
+    pub(super) async fn screen_of(&self, pane: &SpawnedPane, host: i32) -> Option<String> {
+        let socket = TmuxSocket::Path(pane.socket.clone());
+        let target = Target::Pane(pane.pane.clone());
+        let screen = self.capture_pane(&socket, target, Some(host)).await;
+        screen.ok().flatten()
+    }
+
+    /// Pane ids begin anew with every server, so the pane's process is compared.
+    async fn capture_pane(
+        &self,
+        socket: &TmuxSocket,
+        pane: Target,
+        pid: Option<i32>,
+    ) -> Result<Option<String>, Unanswered> {
+        let question = vec![
+            TmuxCommand::DisplayMessage {
+                target: Some(pane.clone()),
+                marker: Marker::Is,
+                fields: vec![Field::PanePid],
+            },
+            TmuxCommand::CapturePane(pane),
+        ];
+        let answer = self.ask(socket, question).await?;
+        if answer.listener == Listener::Absent {
+            return Ok(None);
+        }
+        Ok(captured(&answer, pid))
+    }
+}
+
+fn captured(answer: &Answer, pid: Option<i32>) -> Option<String> {
+    let shown: i32 = fields_of(answer, Marker::Is, 1)
+        .next()?
+        .first()?
+        .parse()
+        .ok()?;
+    if answer.status != 0 || pid.is_some_and(|pid| pid != shown) {
+        return None;
+    }
+    let (_, screen) = answer.output.split_once('\n')?;
+    Some(screen.to_owned())
+}
+
+/// Returns the last lines that are not blank, as plain text.
+#[must_use]
+pub fn last_lines(screen: &str, count: usize) -> Vec<String> {
+    let lines: Vec<&str> = screen
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let skipped = lines.len().saturating_sub(count);
+    lines[skipped..]
+        .iter()
+        .map(|line| crate::model::text::clean(line))
+        .collect()
+}
+
+impl<M: Machine> TmuxRunner<RealTmux, M> {
+    /// Returns the command with which a person attaches to the session.
+    #[must_use]
+    pub fn attach_command(&self, address: &Address, access: Access) -> Command {
+        let session = match &address.target {
+            Some(target) => AttachTarget::from(&target.session_id),
+            None => AttachTarget::from(&address.name),
+        };
+        self.tmux.attach(self.socket_of(address), &session, access)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_below_the_text_explain_nothing() {
+        let screen = "one\n\ntwo  \nthree\n\n\n";
+
+        assert_eq!(last_lines(screen, 2), ["two", "three"]);
+        assert_eq!(last_lines("", 2), Vec::<String>::new());
+    }
+}

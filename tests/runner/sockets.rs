@@ -1,0 +1,56 @@
+//! Sockets that were removed under a running server.
+
+use the_loop::process::identity::{Life, life};
+use the_loop::process::signal::{Signal, signal};
+use the_loop::runner::{Probe, Remains, Unanswered};
+
+use crate::rig::{Rig, address};
+use crate::tmux::wait_for;
+
+#[tokio::test]
+async fn a_removed_socket_is_made_again_by_its_server() {
+    let rig = Rig::new();
+    let it = rig.start(1, "exec sleep 600").await;
+    std::fs::remove_file(rig.tmux.socket()).unwrap();
+
+    let probe = rig.runner.probe(&it).await;
+
+    assert_eq!(probe, Probe::Live);
+    assert!(rig.tmux.socket().exists());
+}
+
+#[tokio::test]
+async fn a_socket_that_stays_away_leaves_everything_unknown() {
+    let rig = Rig::hasty();
+    let it = rig.start(1, "exec sleep 600").await;
+    rig.freeze();
+    std::fs::remove_file(rig.tmux.socket()).unwrap();
+
+    let probe = rig.runner.probe(&it).await;
+
+    assert!(
+        matches!(probe, Probe::Unknown(Unanswered::SocketLost { .. })),
+        "{probe:?}"
+    );
+    rig.thaw();
+    assert_eq!(rig.runner.probe(&it).await, Probe::Live);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_leaves_a_free_name() {
+    let rig = Rig::new();
+    let it = rig.start(1, "exec sleep 600").await;
+    signal(&rig.tmux.server(), Signal::Kill).unwrap();
+    let target = it.target.clone().unwrap();
+    wait_for("the end of server and agent", || {
+        [target.server, target.harness]
+            .iter()
+            .all(|process| life(process) == Life::Gone)
+    });
+
+    assert_eq!(rig.runner.probe(&it).await, Probe::Dead(Remains::NameFree));
+    assert_eq!(
+        rig.runner.probe(&address(2)).await,
+        Probe::Dead(Remains::NameFree)
+    );
+}
