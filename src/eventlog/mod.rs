@@ -1,7 +1,7 @@
 //! The event log: what the program decided, one JSON object a line.
 //!
 //! [`Decision`] is the whole vocabulary: what is not in it cannot be written. [`EventLog`] appends,
-//! [`read`], [`tail`] and [`Follower`] read back, [`describe`] says a record in words. The log is
+//! [`read`], [`tail`] and [`Follower`] read back, [`describe()`] says a record in words. The log is
 //! written for people and never read to decide anything; a log that cannot be written changes nothing
 //! but a warning. `docs/event-types.md` is generated from [`TYPES`] and [`FIELDS`].
 

@@ -151,14 +151,18 @@ fn dispatch(w: &Words<'_>, last: &str, act: &str) -> Said {
     match last {
         "claimed" => said("claimed", format!("{act}, attempt {}", w.number("attempt"))),
         "succeeded" => {
-            let mut detail = format!("{act}, {} chars", w.number("chars"));
-            if w.number("held_ms") > 0 {
-                detail.push_str(&format!(" (held {})", span(w.number("held_ms"))));
-            }
-            if w.get("possible_repeat") == "possible" {
-                detail.push_str(" (may be a repeat)");
-            }
-            said("delivered", detail)
+            let held = match w.number("held_ms") {
+                0 => String::new(),
+                held => format!(" (held {})", span(held)),
+            };
+            let repeat = match w.get("possible_repeat") {
+                "possible" => " (may be a repeat)",
+                _ => "",
+            };
+            said(
+                "delivered",
+                format!("{act}, {} chars{held}{repeat}", w.number("chars")),
+            )
         }
         "dropped" => {
             let reason = Words::because(act, drop_phrase(w.get("reason")));

@@ -170,7 +170,7 @@ fn cut_value(value: &mut Value) {
             let length = text.chars().count();
             if let Some((at, _)) = text.char_indices().nth(CUT_TEXT) {
                 text.truncate(at);
-                text.push_str(&format!("… (cut, {CUT_TEXT} of {length} characters)"));
+                *text = format!("{text}… (cut, {CUT_TEXT} of {length} characters)");
             }
         }
         Value::Array(values) => {

@@ -7,7 +7,9 @@ use super::tree::shown;
 use super::{none, root};
 
 /// Names that stand for anybody in examples.
-const ANYBODY: &[&str] = &["ada", "octocat", "mallory", "you", "me", "user"];
+const ANYBODY: &[&str] = &[
+    "ada", "octocat", "mallory", "you", "me", "u", "user", "user2",
+];
 
 /// Parts are joined here so that this list does not find itself.
 const FORBIDDEN: &[&str] = &[

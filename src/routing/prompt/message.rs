@@ -149,7 +149,7 @@ fn what(first: &Event, rest: &[Event]) -> String {
         .filter(|event| event.kind == EventKind::ReviewComment)
         .count();
     match (first.kind, &first.detail) {
-        (EventKind::Review, _) | (EventKind::ReviewComment, _) if !rest.is_empty() => {
+        (EventKind::Review | EventKind::ReviewComment, _) if !rest.is_empty() => {
             let comments = match comments {
                 1 => "1 comment".to_owned(),
                 n => format!("{n} comments"),
@@ -276,25 +276,24 @@ fn ci(event: &Event) -> String {
     else {
         return String::new();
     };
-    let mut facts = format!(
-        "{}\nconclusion: {}\ncommit: {}",
+    let mut facts = vec![
         one_line(name, 200),
-        one_line(conclusion, 60),
-        one_line(head_sha, 64)
-    );
+        format!("conclusion: {}", one_line(conclusion, 60)),
+        format!("commit: {}", one_line(head_sha, 64)),
+    ];
     if let Some(branch) = head_branch {
-        facts.push_str(&format!("\nbranch: {}", one_line(branch, 250)));
+        facts.push(format!("branch: {}", one_line(branch, 250)));
     }
     if let Some(attempt) = attempt.filter(|attempt| *attempt > 1) {
-        facts.push_str(&format!("\nattempt: {attempt}"));
+        facts.push(format!("attempt: {attempt}"));
     }
     if !summary.trim().is_empty() {
-        facts.push_str(&format!("\n\n{}", summary.trim()));
+        facts.push(format!("\n{}", summary.trim()));
     }
     let quote = Quote {
         label: "A check of the head commit failed. What it says of itself, in the words of whoever wrote it",
         info: "text",
-        text: &facts,
+        text: &facts.join("\n"),
         cap: CI_CAP,
         keep: Keep::Start,
         url: &event.url,

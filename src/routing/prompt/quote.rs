@@ -32,15 +32,17 @@ impl Quote<'_> {
         let total = text.chars().count();
         let shown = capped(text, self.cap, self.keep);
         let fence = fence_for(shown);
-        let mut quoted = format!("{}:\n{fence}{}\n{shown}\n{fence}", self.label, self.info);
         let kept = shown.chars().count();
-        if kept < total {
+        let cut = if kept < total {
             let url = one_line(self.url, 500);
-            quoted.push_str(&format!(
-                "\n«cut, {kept} of {total} characters, full text: {url}»"
-            ));
-        }
-        quoted
+            format!("\n«cut, {kept} of {total} characters, full text: {url}»")
+        } else {
+            String::new()
+        };
+        format!(
+            "{}:\n{fence}{}\n{shown}\n{fence}{cut}",
+            self.label, self.info
+        )
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Scratch {
     folder: TempDir,
     root: PathBuf,
     socket: String,
+    patience: Duration,
 }
 
 impl Scratch {
@@ -42,6 +43,7 @@ impl Scratch {
             folder,
             root,
             socket,
+            patience: ENDING,
         }
     }
 
@@ -143,7 +145,7 @@ impl Drop for Scratch {
                 process.signal(Signal::KILL);
             }
         }
-        let gone = poll(ENDING, || {
+        let gone = poll(self.patience, || {
             processes::of(&self.root).is_empty().then_some(())
         });
         if gone.is_some() {
@@ -186,7 +188,8 @@ fn a_world_ends_with_its_server_and_its_panes() {
 #[test]
 fn a_process_that_is_left_behind_fails_its_test() {
     let outcome = std::panic::catch_unwind(|| {
-        let scratch = Scratch::new();
+        let mut scratch = Scratch::new();
+        scratch.patience = Duration::from_millis(200);
         let mut left = scratch.command("sleep").arg("1000").spawn().unwrap();
         std::thread::spawn(move || left.wait());
         drop(scratch);

@@ -1,0 +1,131 @@
+use super::*;
+
+fn item() -> ItemInput {
+    ItemInput {
+        repo: "Octo/app".parse().unwrap(),
+        repo_id: Some(77),
+        number: 15,
+        on: ItemKind::PullRequest,
+        title: "Flaky login test".into(),
+        url: "https://github.com/octo/app/pull/15".into(),
+    }
+}
+
+fn text(body: &str) -> TextInput {
+    TextInput {
+        id: 2451,
+        body: body.into(),
+        author: Some(Login::new("octocat")),
+        edit: Edit::Never,
+        url: "https://github.com/octo/app/pull/15#issuecomment-2451".into(),
+        created_at: DateTime::UNIX_EPOCH,
+    }
+}
+
+fn ci(conclusion: &str) -> CiInput {
+    CiInput {
+        id: 9,
+        name: "build".into(),
+        conclusion: conclusion.into(),
+        head_sha: "abc".into(),
+        head_branch: None,
+        summary: "a\r\nb".into(),
+        actor: None,
+        url: String::new(),
+        finished_at: DateTime::UNIX_EPOCH,
+    }
+}
+
+#[test]
+fn a_key_names_kind_number_and_version() {
+    let version = content_version("", "hello");
+    assert_eq!(
+        issue_comment(&item(), &text("hello")).key.as_str(),
+        format!("github.com:issue_comment:2451@{version}")
+    );
+    assert_eq!(
+        workflow_run(&item(), ci("failure"), 2)
+            .unwrap()
+            .key
+            .as_str(),
+        "github.com:workflow_run:9@2"
+    );
+    assert_eq!(
+        status(&item(), ci("error")).unwrap().key.as_str(),
+        "github.com:status:9"
+    );
+    let at = DateTime::UNIX_EPOCH;
+    assert_eq!(
+        armed(&item(), None, 3, at).key.as_str(),
+        "github.com:armed:77#15@3"
+    );
+    assert_eq!(
+        closed(&item(), None, at, true).key.as_str(),
+        "github.com:closed:77#15@1970-01-01T00:00:00Z"
+    );
+}
+
+#[test]
+fn a_text_keeps_its_identity_over_line_ends_and_changes_it_with_its_words() {
+    let key = |body: &str| issue_comment(&item(), &text(body)).key;
+    assert_eq!(key("a\r\nb"), key("a\nb"));
+    assert_ne!(key("a"), key("b"));
+    assert_eq!(issue_comment(&item(), &text("a\r\nb")).body, "a\nb");
+}
+
+#[test]
+fn a_review_has_one_identity_however_its_state_is_spelled() {
+    let spelled = |state| review(&item(), &text("x"), state).unwrap();
+    assert_eq!(spelled("CHANGES_REQUESTED"), spelled("changes_requested"));
+    assert_ne!(spelled("approved").key, spelled("commented").key);
+    assert_eq!(review(&item(), &text("x"), "PENDING"), None);
+    assert_eq!(review(&item(), &text("x"), "dismissed"), None);
+}
+
+#[test]
+fn only_failures_are_events() {
+    for (conclusion, expected) in [
+        ("failure", true),
+        ("timed_out", true),
+        ("startup_failure", true),
+        ("error", true),
+        ("success", false),
+        ("cancelled", false),
+        ("skipped", false),
+        ("neutral", false),
+        ("stale", false),
+        ("action_required", false),
+        ("pending", false),
+        ("", false),
+    ] {
+        assert_eq!(
+            workflow_run(&item(), ci(conclusion), 1).is_some(),
+            expected,
+            "{conclusion}"
+        );
+        assert_eq!(
+            status(&item(), ci(conclusion)).is_some(),
+            expected,
+            "{conclusion}"
+        );
+        assert_eq!(
+            check_run(&item(), ci(conclusion), "other").is_some(),
+            expected,
+            "{conclusion}"
+        );
+        assert_eq!(check_run(&item(), ci(conclusion), "github-actions"), None);
+    }
+}
+
+#[test]
+fn a_review_comment_knows_its_place_and_its_review() {
+    let line = LineInput {
+        review_id: Some(5),
+        path: "src/a.rs".into(),
+        line: Some(12),
+        diff_hunk: "@@\r\n+x".into(),
+    };
+    let event = review_comment(&item(), &text("why?"), line);
+    assert_eq!(event.review_id(), Some(5));
+    assert!(matches!(event.detail, Detail::Line { diff_hunk, .. } if diff_hunk == "@@\n+x"));
+}
