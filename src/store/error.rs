@@ -198,7 +198,7 @@ impl Fault {
     }
 }
 
-/// SQLite's primary result codes; `sqlx` hands out the extended ones, whose low byte they are.
+/// `SQLite`'s primary result codes; `sqlx` hands out the extended ones, whose low byte they are.
 mod code {
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;

@@ -2,12 +2,13 @@
 
 use sqlx::SqliteConnection;
 
-use super::claims::{self, Claim};
+use super::claim::Claim;
+use super::claims;
 use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
 use super::error::Fault;
+use super::items;
 use super::rows::ControlRecord;
 use super::sessions::{self, session_columns};
-use super::sightings;
 use super::{Store, StoreError};
 use crate::model::{DropReason, Session, SessionStatus, WorkItemRef};
 
@@ -274,7 +275,7 @@ impl SessionRegistry {
         conn: &mut SqliteConnection,
         item: &WorkItemRef,
     ) -> Result<Option<ResetReport>, Fault> {
-        let Some(row) = sightings::by_key(conn, item).await? else {
+        let Some(row) = items::by_key(conn, item).await? else {
             return Ok(None);
         };
         let sessions = sessions::all_of(conn, item).await?;
