@@ -55,7 +55,7 @@ pub(super) const CLAIM: &str = "UPDATE deliveries SET state = 'claimed', \
      claim_lead = CASE WHEN id = $1 THEN 1 ELSE 0 END, claim_token = $2, claim_host = $3, \
      claim_pid = $4, claim_start = $5, claim_boot = $6, lease_until = $7 WHERE id IN (SELECT $1 \
      UNION SELECT m.id FROM deliveries m WHERE m.item_id = $8 AND m.class = 'event' AND m.batch = $9 \
-     AND m.state IN ('pending', 'held'))";
+     AND m.state IN ('pending', 'held')) AND state IN ('pending', 'held')";
 
 /// The claims that may be taken over from `$1` at `$2`. Unordered: an order by number would have the
 /// whole table read in that order.
@@ -135,6 +135,7 @@ async fn claim_waiting(store: &Store, owner: &ClaimOwner, wanted: Wanted) -> Res
         .await
         .map_err(Fault::from);
     match claimed {
+        Ok(done) if done.rows_affected() == 0 => return Ok(Tried::Nothing),
         Ok(_) => {}
         Err(fault) if fault.is_unique_violation() => return Ok(Tried::Nothing),
         Err(fault) => return Err(fault),

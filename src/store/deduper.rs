@@ -31,6 +31,7 @@ pub enum Fence {
     /// The claim holds; the next mutation may follow.
     Go,
     /// The claim holds, but a command for the item waits: an event's work stops here and makes way.
+    /// Not said during a first spawn, which the command waits for.
     ControlWaits,
 }
 
@@ -121,7 +122,9 @@ impl Deduper {
         let rows = sqlx::query(
             "UPDATE deliveries SET lease_until = $2 WHERE claim_token = $1 RETURNING id, \
              (SELECT COUNT(*) FROM deliveries c WHERE c.item_id = deliveries.item_id \
-             AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3) AS waiting",
+             AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3 \
+             AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
+             AND s.status = 'spawning')) AS waiting",
         )
         .bind(claim.token.as_str())
         .bind(self.store.lease_end_ms())

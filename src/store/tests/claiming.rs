@@ -126,6 +126,9 @@ async fn work_on_an_event_makes_way_when_a_command_waits() {
         deduper.hold_fence(&claim).await.unwrap(),
         Fence::ControlWaits
     );
+    world.spawn(&claim).await;
+    let during_spawn = deduper.hold_fence(&claim).await.unwrap();
+    assert_eq!(during_spawn, Fence::Go, "a command waits for a spawn");
 }
 
 #[tokio::test]
@@ -395,49 +398,4 @@ async fn no_step_of_a_delivery_reads_what_is_settled() {
             assert!(!whole || partial, "{statement}: {step}");
         }
     }
-}
-
-#[tokio::test]
-#[ignore = "fills a million rows; run by hand"]
-async fn a_claim_takes_less_than_a_millisecond_at_a_million_rows() {
-    let world = World::new().await;
-    for statement in [
-        "INSERT INTO work_items (ref_key, ref, host, repo_key, number, kind, title, url, is_open, \
-         baseline_at, updated_at) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
-         WHERE i < 10000) SELECT 'github:o/r#' || i, 'github:o/r#' || i, 'github.com', 'o/r', i, \
-         'issue', '', '', 1, 0, 0 FROM n",
-        "INSERT INTO sessions (item_id, minted_ref, host, owner, harness, harness_session_id, cwd, \
-         status, status_since, created_at) SELECT id, ref, 'host-a', \
-         '00000000-0000-4000-8000-000000000000', 'claude', 'x', '/', 'active', 0, 0 FROM work_items",
-        "INSERT INTO events (key, object, kind, source, payload, occurred_at, received_at) \
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) \
-         SELECT 'k:' || i || '@v', 'k:' || i, 'issue_comment', 'poll', '{}', 0, 0 FROM n",
-        "INSERT INTO deliveries (event_id, item_id, number, class, state, next_at, accepted_at) \
-         SELECT id, 1 + id % 10000, id, 'event', 'delivered', 0, 0 FROM events",
-        "UPDATE work_items SET next_number = 2000000",
-        "PRAGMA wal_checkpoint(TRUNCATE)",
-    ] {
-        sqlx::query(statement)
-            .execute(&world.store.writer)
-            .await
-            .unwrap();
-    }
-    for number in 1..=200 {
-        world.comment(&format!("o/r#{number}")).await;
-    }
-    let started = std::time::Instant::now();
-    for _ in 0..200 {
-        let claim = world.claimed().await;
-        world.delivered(&claim).await;
-    }
-    println!("claim and settle: {:?}", started.elapsed() / 200);
-    let started = std::time::Instant::now();
-    for _ in 0..200 {
-        assert!(world.claim().await.is_none());
-    }
-    println!("nothing due: {:?}", started.elapsed() / 200);
-    let started = std::time::Instant::now();
-    world.store.queue().counts().await.unwrap();
-    world.store.deduper().next_due().await.unwrap();
-    println!("counts and next due: {:?}", started.elapsed());
 }

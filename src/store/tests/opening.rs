@@ -250,3 +250,43 @@ async fn a_folder_that_cannot_be_written_is_named() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_folder_without_write_permission_is_named() {
+    if rustix::process::geteuid().is_root() {
+        // Nothing is forbidden to root; the test above covers the message.
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let closed = folder.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
+    let path = closed.join("loop.db");
+
+    let error = open(&path).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_nothing_is_half_accepted() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    sqlx::query("PRAGMA max_page_count = 1")
+        .execute(&world.store.writer)
+        .await
+        .unwrap();
+    let mut event = comment("o/r#1", 1, "v1");
+    event.body = "x".repeat(100_000);
+    let acceptance = Acceptance {
+        items: vec![sighting("o/r#2")],
+        arrivals: vec![arrival(event, EVENT)],
+        ..Acceptance::default()
+    };
+
+    let error = world.store.inbox().accept(&acceptance).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+    let half = world.store.ledger().item(&item("o/r#2")).await.unwrap();
+    assert_eq!(half, None);
+}
