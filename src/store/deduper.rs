@@ -5,7 +5,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::claims::{self, Claim, ClaimOwner, ClaimRef, Intent, IsDead, Wanted, free};
+use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
+use super::claims::{self, IsDead, Wanted, free};
 use super::effects::{self, SessionChange};
 use super::enqueue::group_key;
 use super::error::Fault;
@@ -16,12 +17,21 @@ use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, HoldReason, TmuxSocket, WorkItemRef,
 };
 
+pub(super) const NEXT_DUE: &str = concat!(
+    "SELECT MIN(next_at) FROM (SELECT d.next_at FROM deliveries d WHERE ",
+    free!(),
+    " UNION ALL SELECT c.lease_until AS next_at FROM deliveries c WHERE c.claim_lead = 1 \
+     AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
+     AND s.status <> 'closed' AND s.host <> $1)) AS due"
+);
+
 /// What a fenced write says about going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fence {
     /// The claim holds; the next mutation may follow.
     Go,
     /// The claim holds, but a command for the item waits: an event's work stops here and makes way.
+    /// Not said during a first spawn, which the command waits for.
     ControlWaits,
 }
 
@@ -112,7 +122,9 @@ impl Deduper {
         let rows = sqlx::query(
             "UPDATE deliveries SET lease_until = $2 WHERE claim_token = $1 RETURNING id, \
              (SELECT COUNT(*) FROM deliveries c WHERE c.item_id = deliveries.item_id \
-             AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3) AS waiting",
+             AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3 \
+             AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
+             AND s.status = 'spawning')) AS waiting",
         )
         .bind(claim.token.as_str())
         .bind(self.store.lease_end_ms())
@@ -322,16 +334,10 @@ impl Deduper {
     /// # Errors
     /// When the database cannot be read.
     pub async fn next_due(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let due: Result<Option<i64>, sqlx::Error> = sqlx::query_scalar(concat!(
-            "SELECT MIN(next_at) FROM (SELECT d.next_at FROM deliveries d WHERE ",
-            free!(),
-            " UNION ALL SELECT c.lease_until AS next_at FROM deliveries c WHERE c.claim_lead = 1 \
-             AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
-             AND s.status <> 'closed' AND s.host <> $1)) AS due"
-        ))
-        .bind(&*self.store.machine)
-        .fetch_one(&self.store.readers)
-        .await;
+        let due: Result<Option<i64>, sqlx::Error> = sqlx::query_scalar(NEXT_DUE)
+            .bind(&*self.store.machine)
+            .fetch_one(&self.store.readers)
+            .await;
         due.map(|at| at.and_then(DateTime::from_timestamp_millis))
             .map_err(|error| self.store.explain("asking what is due next")(error.into()))
     }

@@ -4,8 +4,8 @@ use sqlx::SqliteConnection;
 
 use super::error::Fault;
 use super::inbox::Disposition;
+use super::items;
 use super::rows::{Reader, ms};
-use super::sightings;
 use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason, Login, Source, WorkItemRef,
 };
@@ -57,7 +57,7 @@ pub(super) async fn follow(conn: &mut SqliteConnection, item_id: i64) -> Result<
         let Some(bound) = bound else {
             return Ok(at);
         };
-        match sightings::by_key(conn, &bound).await? {
+        match items::by_key(conn, &bound).await? {
             Some(target) => at = target.id,
             None => return Ok(at),
         }

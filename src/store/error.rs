@@ -115,6 +115,12 @@ pub enum StoreError {
         /// The session.
         session: i64,
     },
+    /// A path that cannot be kept as text.
+    #[error("{} cannot be recorded: its name is not UTF-8; use a folder with a plain name", folder.display())]
+    NotText {
+        /// The path.
+        folder: PathBuf,
+    },
     /// None of these is known; nothing was changed.
     #[error("not known: {}; nothing was changed", list(items))]
     UnknownItems {
@@ -166,6 +172,7 @@ pub(super) enum Fault {
     SessionOpen(WorkItemRef),
     SessionMoved(i64),
     UnknownItems(Vec<WorkItemRef>),
+    NotText(PathBuf),
 }
 
 impl From<sqlx::Error> for Fault {
@@ -189,6 +196,7 @@ impl Fault {
             Self::Lost(delivery) => StoreError::Lost { doing, delivery },
             Self::SessionOpen(item) => StoreError::SessionOpen { item },
             Self::SessionMoved(session) => StoreError::SessionMoved { doing, session },
+            Self::NotText(folder) => StoreError::NotText { folder },
             Self::UnknownItems(items) => StoreError::UnknownItems { items },
         }
     }
@@ -198,7 +206,7 @@ impl Fault {
     }
 }
 
-/// SQLite's primary result codes; `sqlx` hands out the extended ones, whose low byte they are.
+/// `SQLite`'s primary result codes; `sqlx` hands out the extended ones, whose low byte they are.
 mod code {
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;

@@ -15,7 +15,7 @@ use sqlx::{ConnectOptions, Connection};
 
 use super::Tuning;
 use super::error::{StoreError, explain_sql};
-use super::migrations;
+use super::migrations::{self, Migration};
 
 const OPENING: &str = "opening the store";
 const CREATING: &str = "creating the store";
@@ -46,17 +46,20 @@ fn options(path: &Path, tuning: &Tuning) -> SqliteConnectOptions {
 pub(super) async fn prepare(
     path: &Path,
     tuning: &Tuning,
+    migrations: &[Migration],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     match tokio::fs::metadata(path).await {
         Ok(found) if found.len() == 0 => return Err(emptied(path)),
         Ok(found) => keep_private(path, &found).await?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => create(path, tuning, now).await?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create(path, tuning, migrations, now).await?;
+        }
         Err(error) => return Err(unwritable(path, OPENING, &error)),
     }
     let explain = |error| explain_sql(error, path.to_owned(), OPENING);
     let mut conn = options(path, tuning).connect().await.map_err(explain)?;
-    let migrated = migrations::migrate(&mut conn, path, tuning.migrations, now).await;
+    let migrated = migrations::migrate(&mut conn, path, migrations, now).await;
     let closed = conn.close().await.map_err(explain);
     migrated.and(closed)
 }
@@ -94,7 +97,12 @@ async fn keep_private(path: &Path, found: &std::fs::Metadata) -> Result<(), Stor
 }
 
 /// Builds the database under another name and then gives it its own, unless somebody was faster.
-async fn create(path: &Path, tuning: &Tuning, now: DateTime<Utc>) -> Result<(), StoreError> {
+async fn create(
+    path: &Path,
+    tuning: &Tuning,
+    migrations: &[Migration],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
     let io_error = |error: io::Error| unwritable(path, CREATING, &error);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
@@ -107,7 +115,7 @@ async fn create(path: &Path, tuning: &Tuning, now: DateTime<Utc>) -> Result<(), 
     refuse_orphaned_log(path).await?;
     let draft = beside(path, &format!(".new-{}", uuid::Uuid::new_v4().simple()));
     create_private(&draft).await.map_err(io_error)?;
-    let built = build(&draft, tuning, now)
+    let built = build(&draft, tuning, migrations, now)
         .await
         .map_err(|error| explain_sql(error, path.to_owned(), CREATING));
     let placed = match built {
@@ -123,10 +131,15 @@ async fn create(path: &Path, tuning: &Tuning, now: DateTime<Utc>) -> Result<(), 
     folder.sync_all().await.map_err(io_error)
 }
 
-async fn build(draft: &Path, tuning: &Tuning, now: DateTime<Utc>) -> Result<(), sqlx::Error> {
+async fn build(
+    draft: &Path,
+    tuning: &Tuning,
+    migrations: &[Migration],
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
     let options = options(draft, tuning).journal_mode(SqliteJournalMode::Wal);
     let mut conn = options.connect().await?;
-    migrations::create(&mut conn, tuning.migrations, now).await?;
+    migrations::create(&mut conn, migrations, now).await?;
     conn.close().await
 }
 
@@ -154,7 +167,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Makes the two pools: one connection that writes, so that the writers of this process queue here
-/// instead of polling SQLite's lock, and a few that read. They connect when first used.
+/// instead of polling `SQLite`'s lock, and a few that read. They connect when first used.
 pub(super) fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
     let pool = |connections| {
         SqlitePoolOptions::new()

@@ -7,6 +7,7 @@ use sqlx::SqliteConnection;
 
 use super::enqueue::{self, Arriving, Enqueued};
 use super::error::Fault;
+use super::items;
 use super::rows::{DirtyMark, ms};
 use super::sightings::{self, ItemSighting, Sighted};
 use super::{Store, StoreError};
@@ -185,7 +186,7 @@ async fn take_in(
     now: i64,
 ) -> Result<ArrivalOutcome, Fault> {
     let event = &arrival.event;
-    let Some(own) = sightings::find(conn, &event.item(), event.repo_id).await? else {
+    let Some(own) = items::find(conn, &event.item(), event.repo_id).await? else {
         return Ok(ArrivalOutcome::UnknownItem);
     };
     let arriving = Arriving {

@@ -3,11 +3,12 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::SqliteRow;
 
-use super::claims::{self, Claim};
+use super::claim::Claim;
+use super::claims;
 use super::effects;
 use super::error::Fault;
+use super::items;
 use super::rows::{self, ItemRow, Reader, item_columns, ms};
-use super::sightings;
 use super::{Store, StoreError};
 use crate::model::{ControlCommand, Login, RepoRef, WorkItemRef};
 
@@ -54,7 +55,7 @@ impl Ledger {
     pub async fn item(&self, item: &WorkItemRef) -> Result<Option<ItemRow>, StoreError> {
         let found = async {
             let mut conn = self.store.readers.acquire().await?;
-            sightings::by_key(&mut conn, item).await
+            items::by_key(&mut conn, item).await
         };
         found
             .await

@@ -3,10 +3,11 @@
 //! Ingress writes through the [`Inbox`], the dispatcher works through the [`Deduper`] and the
 //! [`SessionRegistry`], everybody reads through the [`Ledger`]. Several processes do so at once:
 //! every call is one statement or one short transaction, nothing in memory is the truth, and a
-//! process may be killed at any instruction. Statements stay in the SQL that SQLite and PostgreSQL
-//! share; only the schema and the opening of the file are SQLite's own. Knows neither tmux nor
-//! GitHub. Read `inbox.rs` and `claims.rs` next.
+//! process may be killed at any instruction. Statements stay in the SQL that `SQLite` and
+//! `PostgreSQL` share; only the schema and the opening of the file are `SQLite`'s own. Knows neither
+//! tmux nor GitHub. Read `inbox.rs` and `claims.rs` next.
 
+mod claim;
 mod claims;
 mod deduper;
 mod effects;
@@ -14,6 +15,7 @@ mod enqueue;
 mod error;
 mod file;
 mod inbox;
+mod items;
 mod ledger;
 mod migrations;
 mod queue;
@@ -33,7 +35,8 @@ use chrono::{DateTime, Utc};
 use sqlx::sqlite::{Sqlite, SqlitePool};
 use sqlx::{Row, Transaction};
 
-pub use claims::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent, IsDead};
+pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
+pub use claims::IsDead;
 pub use deduper::{Deduper, Fence, Wake};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
@@ -49,13 +52,12 @@ use crate::clock::Clock;
 use error::Fault;
 
 /// How the database is opened; the default is right except in tests.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Tuning {
     /// How long a write waits for another process's lock.
     pub busy_timeout: Duration,
     /// How long a claim holds without being renewed.
     pub lease: Duration,
-    pub(self) migrations: &'static [migrations::Migration],
 }
 
 impl Default for Tuning {
@@ -63,7 +65,6 @@ impl Default for Tuning {
         Self {
             busy_timeout: Duration::from_secs(10),
             lease: Duration::from_secs(60),
-            migrations: migrations::ALL,
         }
     }
 }
@@ -105,7 +106,17 @@ impl Store {
         clock: Arc<dyn Clock>,
         tuning: Tuning,
     ) -> Result<Self, StoreError> {
-        file::prepare(path, &tuning, clock.now()).await?;
+        Self::open_migrating(path, machine, clock, tuning, migrations::ALL).await
+    }
+
+    async fn open_migrating(
+        path: &Path,
+        machine: &str,
+        clock: Arc<dyn Clock>,
+        tuning: Tuning,
+        migrations: &[migrations::Migration],
+    ) -> Result<Self, StoreError> {
+        file::prepare(path, &tuning, migrations, clock.now()).await?;
         let (writer, readers) = file::pools(path, &tuning);
         Ok(Self {
             path: path.into(),

@@ -3,13 +3,13 @@
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 
-use super::claims;
+use super::claim;
 use super::effects;
 use super::enqueue::delivery_ids;
 use super::error::Fault;
+use super::items;
 use super::rows::Reader;
 use super::settle::remember_give_up;
-use super::sightings;
 use super::{Store, StoreError};
 use crate::model::{Class, DeliveryId, DeliveryState, DropReason, EventKey, WorkItemRef};
 
@@ -81,7 +81,7 @@ pub struct Rearmed {
     pub key: EventKey,
 }
 
-const WAITING_AND_CLAIMED: &str = "SELECT 0 AS id, d.state, COUNT(*) AS count, \
+pub(super) const NOT_DONE: &str = "SELECT 0 AS id, d.state, COUNT(*) AS count, \
      MIN(d.accepted_at) AS oldest FROM deliveries d WHERE d.state IN ('pending', 'held') \
      GROUP BY d.state UNION ALL SELECT 0 AS id, 'claimed', COUNT(*), 0 FROM deliveries c \
      WHERE c.claim_token IS NOT NULL UNION ALL SELECT 0 AS id, 'abandoned', COUNT(*), 0 \
@@ -112,9 +112,7 @@ impl Queue {
     /// When the database cannot be read.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
         let counted = async {
-            let rows = sqlx::query(WAITING_AND_CLAIMED)
-                .fetch_all(&self.store.readers)
-                .await?;
+            let rows = sqlx::query(NOT_DONE).fetch_all(&self.store.readers).await?;
             let mut counts = Counts::default();
             for row in &rows {
                 let row = Reader::new(row, "deliveries")?;
@@ -274,7 +272,7 @@ impl Queue {
         let now = self.store.now_ms();
         let done = async {
             let mut tx = self.store.begin().await?;
-            let dropped = match sightings::by_key(&mut tx, item).await? {
+            let dropped = match items::by_key(&mut tx, item).await? {
                 Some(row) => effects::drop_queued(&mut tx, row.id, reason, i64::MAX, now).await?,
                 None => 0,
             };
@@ -294,7 +292,7 @@ fn queue_row(row: &SqliteRow) -> Result<QueueRow, Fault> {
         key: EventKey::from_stored(row.get("key")?),
         kind: row.get("kind")?,
         actor: row.get("actor")?,
-        class: claims::class(row)?,
+        class: claim::class(row)?,
         state: row.parse("state")?,
         reason: row.get("reason")?,
         error: row.get("error")?,

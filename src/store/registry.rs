@@ -2,12 +2,13 @@
 
 use sqlx::SqliteConnection;
 
-use super::claims::{self, Claim};
+use super::claim::Claim;
+use super::claims;
 use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
 use super::error::Fault;
+use super::items;
 use super::rows::ControlRecord;
 use super::sessions::{self, session_columns};
-use super::sightings;
 use super::{Store, StoreError};
 use crate::model::{DropReason, Session, SessionStatus, WorkItemRef};
 
@@ -103,7 +104,7 @@ impl SessionRegistry {
             let rows = sqlx::query(concat!(
                 "SELECT ",
                 session_columns!(),
-                " WHERE ($1 IS NULL OR s.status = $1) AND ($2 = 0 OR s.status <> 'closed') \
+                " WHERE s.status = COALESCE($1, s.status) AND ($2 = 0 OR s.status <> 'closed') \
                  ORDER BY s.id DESC"
             ))
             .bind(status)
@@ -145,6 +146,8 @@ impl SessionRegistry {
         new: &NewSession,
     ) -> Result<i64, Fault> {
         let item = claim.item.item.to_string();
+        let cwd = new.cwd.to_str();
+        let cwd = cwd.ok_or_else(|| Fault::NotText(new.cwd.clone()))?;
         let inserted: Result<i64, Fault> = sqlx::query_scalar(
             "INSERT INTO sessions (item_id, minted_ref, host, owner, harness, harness_session_id, cwd, \
              status, status_since, boot_delivery, created_at) \
@@ -156,7 +159,7 @@ impl SessionRegistry {
         .bind(new.owner.as_str())
         .bind(&new.harness.0)
         .bind(new.harness_session_id.as_str())
-        .bind(new.cwd.display().to_string())
+        .bind(cwd)
         .bind(new.boot_delivery.0)
         .bind(self.store.now_ms())
         .fetch_one(conn)
@@ -274,7 +277,7 @@ impl SessionRegistry {
         conn: &mut SqliteConnection,
         item: &WorkItemRef,
     ) -> Result<Option<ResetReport>, Fault> {
-        let Some(row) = sightings::by_key(conn, item).await? else {
+        let Some(row) = items::by_key(conn, item).await? else {
             return Ok(None);
         };
         let sessions = sessions::all_of(conn, item).await?;

@@ -11,7 +11,7 @@ use crate::model::{
     BootId, DeliveryId, HarnessName, RespawnAttempt, Session, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 
-/// A socket as its column holds it: JSON, the same text for the same socket.
+/// A socket as its column holds it: the same text for the same socket, so that it can be compared.
 pub(super) fn socket_text(socket: &TmuxSocket) -> String {
     match socket {
         TmuxSocket::Default => "default".to_owned(),

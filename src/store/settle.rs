@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
-use super::claims::Claim;
+use super::claim::Claim;
 use super::enqueue::delivery_ids;
 use super::error::Fault;
 use super::rows::ms;
@@ -56,6 +56,11 @@ pub enum Release {
     },
 }
 
+pub(super) const SETTLE: &str = "UPDATE deliveries SET state = $2, reason = $3, by_hand = $4, \
+     possible_repeat = $5, settled_at = $6, attempt_begun = 0, claim_lead = 0, claim_token = NULL, \
+     claim_host = NULL, claim_pid = NULL, claim_start = NULL, claim_boot = NULL, lease_until = NULL \
+     WHERE claim_token = $1 RETURNING id";
+
 pub(super) async fn settle(
     conn: &mut SqliteConnection,
     claim: &Claim,
@@ -81,20 +86,15 @@ pub(super) async fn settle(
             possible_repeat: true
         }
     );
-    let rows = sqlx::query(
-        "UPDATE deliveries SET state = $2, reason = $3, by_hand = $4, possible_repeat = $5, \
-         settled_at = $6, attempt_begun = 0, claim_lead = 0, claim_token = NULL, claim_host = NULL, \
-         claim_pid = NULL, claim_start = NULL, claim_boot = NULL, lease_until = NULL \
-         WHERE claim_token = $1 RETURNING id",
-    )
-    .bind(claim.token.as_str())
-    .bind(state.as_str())
-    .bind(reason.map(DropReason::as_str))
-    .bind(i64::from(by_hand))
-    .bind(i64::from(repeat))
-    .bind(now)
-    .fetch_all(&mut *conn)
-    .await?;
+    let rows = sqlx::query(SETTLE)
+        .bind(claim.token.as_str())
+        .bind(state.as_str())
+        .bind(reason.map(DropReason::as_str))
+        .bind(i64::from(by_hand))
+        .bind(i64::from(repeat))
+        .bind(now)
+        .fetch_all(&mut *conn)
+        .await?;
     let settled = delivery_ids(&rows)?;
     if settled.is_empty() {
         return Err(Fault::Lost(claim.first().id));

@@ -126,6 +126,9 @@ async fn work_on_an_event_makes_way_when_a_command_waits() {
         deduper.hold_fence(&claim).await.unwrap(),
         Fence::ControlWaits
     );
+    world.spawn(&claim).await;
+    let during_spawn = deduper.hold_fence(&claim).await.unwrap();
+    assert_eq!(during_spawn, Fence::Go, "a command waits for a spawn");
 }
 
 #[tokio::test]
@@ -369,4 +372,30 @@ async fn the_index_allows_one_claim_per_item_whatever_the_select_said() {
     .await;
 
     assert!(Fault::from(forced.unwrap_err()).is_unique_violation());
+}
+
+#[tokio::test]
+async fn no_step_of_a_delivery_reads_what_is_settled() {
+    let world = World::new().await;
+    for statement in [
+        claims::OLDEST_DUE,
+        claims::HELD,
+        claims::CLAIM,
+        deduper::NEXT_DUE,
+        settle::SETTLE,
+        queue::NOT_DONE,
+    ] {
+        let explained = format!("EXPLAIN QUERY PLAN {statement}");
+        let plan = sqlx::query(sqlx::AssertSqlSafe(explained))
+            .fetch_all(&world.store.readers)
+            .await
+            .unwrap();
+        for row in &plan {
+            let step: String = row.get("detail");
+            let open_rows = ["one_claim", "waiting", "queue", "by_token", "abandoned"];
+            let partial = open_rows.iter().any(|index| step.contains(index));
+            let whole = step.starts_with("SCAN") && !step.contains("CONSTANT ROW");
+            assert!(!whole || partial, "{statement}: {step}");
+        }
+    }
 }

@@ -3,9 +3,13 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 use crate::store::migrations::Migration;
 
-async fn open(path: &Path, tuning: Tuning) -> Result<Store, StoreError> {
+async fn open(path: &Path) -> Result<Store, StoreError> {
+    open_knowing(path, migrations::ALL).await
+}
+
+async fn open_knowing(path: &Path, known: &[Migration]) -> Result<Store, StoreError> {
     let clock = Arc::new(ManualClock::starting_at(at(0)));
-    Store::open_with(path, "host-a", clock, tuning).await
+    Store::open_migrating(path, "host-a", clock, Tuning::default(), known).await
 }
 
 const NEXT: &[Migration] = &[
@@ -23,13 +27,6 @@ const BROKEN: &[Migration] = &[
         sql: "ALTER TABLE hosts ADD COLUMN colour TEXT; UPDATE nowhere SET colour = 'blue';",
     },
 ];
-
-fn with(migrations: &'static [Migration]) -> Tuning {
-    Tuning {
-        migrations,
-        ..Tuning::default()
-    }
-}
 
 #[tokio::test]
 async fn files_and_folder_are_for_their_owner_only() {
@@ -80,9 +77,9 @@ async fn a_newer_database_is_refused_by_name() {
     let world = World::new().await;
     let path = world.store.path().to_owned();
     world.store.close().await;
-    open(&path, with(NEXT)).await.unwrap().close().await;
+    open_knowing(&path, NEXT).await.unwrap().close().await;
 
-    let error = open(&path, Tuning::default()).await.unwrap_err();
+    let error = open(&path).await.unwrap_err();
 
     assert!(matches!(
         error,
@@ -105,7 +102,7 @@ async fn an_older_database_is_copied_and_then_migrated() {
     world.store.record_host("box", "1.0").await.unwrap();
     let path = world.store.path().to_owned();
 
-    let migrated = open(&path, with(NEXT)).await.unwrap();
+    let migrated = open_knowing(&path, NEXT).await.unwrap();
 
     let colour: String = sqlx::query_scalar("SELECT colour FROM hosts")
         .fetch_one(&migrated.readers)
@@ -115,7 +112,7 @@ async fn an_older_database_is_copied_and_then_migrated() {
     let backup = migrations::backup_path(&path, 1);
     let mode = std::fs::metadata(&backup).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let copy = open(&backup, Tuning::default()).await.unwrap();
+    let copy = open(&backup).await.unwrap();
     assert!(copy.ledger().item(&item("o/r#1")).await.unwrap().is_some());
 }
 
@@ -125,7 +122,7 @@ async fn a_migration_that_fails_leaves_the_database_as_it_was() {
     world.know("o/r#1").await;
     let path = world.store.path().to_owned();
 
-    let error = open(&path, with(BROKEN)).await.unwrap_err();
+    let error = open_knowing(&path, BROKEN).await.unwrap_err();
 
     let StoreError::Migration {
         version: 2, backup, ..
@@ -134,7 +131,7 @@ async fn a_migration_that_fails_leaves_the_database_as_it_was() {
         panic!("{error}");
     };
     assert!(backup.exists());
-    let again = open(&path, Tuning::default()).await.unwrap();
+    let again = open(&path).await.unwrap();
     assert!(again.ledger().item(&item("o/r#1")).await.unwrap().is_some());
 }
 
@@ -151,7 +148,7 @@ async fn a_damaged_database_is_reported_and_left_as_it_is() {
         let path = folder.path().join(name);
         std::fs::write(&path, &content).unwrap();
 
-        let error = open(&path, Tuning::default()).await.unwrap_err();
+        let error = open(&path).await.unwrap_err();
 
         assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
         assert!(
@@ -176,7 +173,7 @@ async fn a_database_that_is_not_ours_is_refused() {
         .unwrap();
     pool.close().await;
 
-    let error = open(&path, Tuning::default()).await.unwrap_err();
+    let error = open(&path).await.unwrap_err();
 
     assert!(error.to_string().contains("no the-loop schema"), "{error}");
 }
@@ -191,7 +188,7 @@ async fn a_log_without_its_database_is_no_reason_to_start_afresh() {
     )
     .unwrap();
 
-    let error = open(&path, Tuning::default()).await.unwrap_err();
+    let error = open(&path).await.unwrap_err();
 
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
     assert!(!path.exists());
@@ -210,7 +207,7 @@ async fn damage_inside_is_found_by_the_check() {
     bytes[middle..middle + 8192].fill(0xA5);
     std::fs::write(&path, bytes).unwrap();
 
-    let error = match open(&path, Tuning::default()).await {
+    let error = match open(&path).await {
         Ok(store) => store.check().await.unwrap_err(),
         Err(error) => error,
     };
@@ -224,7 +221,7 @@ async fn opening_at_once_makes_one_database() {
     let path = folder.path().join("new/loop.db");
     let opening = (0..8).map(|_| {
         let path = path.clone();
-        tokio::spawn(async move { open(&path, Tuning::default()).await.map(|_| ()) })
+        tokio::spawn(async move { open(&path).await.map(|_| ()) })
     });
     for opened in opening.collect::<Vec<_>>() {
         opened.await.unwrap().unwrap();
@@ -245,11 +242,51 @@ async fn a_folder_that_cannot_be_written_is_named() {
     std::fs::write(&blocked, "").unwrap();
     let path = blocked.join("loop.db");
 
-    let error = open(&path, Tuning::default()).await.unwrap_err();
+    let error = open(&path).await.unwrap_err();
 
     assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
     assert!(
         error.to_string().contains(path.to_str().unwrap()),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_folder_without_write_permission_is_named() {
+    if rustix::process::geteuid().is_root() {
+        // Nothing is forbidden to root; the test above covers the message.
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let closed = folder.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o500)).unwrap();
+    let path = closed.join("loop.db");
+
+    let error = open(&path).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_nothing_is_half_accepted() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    sqlx::query("PRAGMA max_page_count = 1")
+        .execute(&world.store.writer)
+        .await
+        .unwrap();
+    let mut event = comment("o/r#1", 1, "v1");
+    event.body = "x".repeat(100_000);
+    let acceptance = Acceptance {
+        items: vec![sighting("o/r#2")],
+        arrivals: vec![arrival(event, EVENT)],
+        ..Acceptance::default()
+    };
+
+    let error = world.store.inbox().accept(&acceptance).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+    let half = world.store.ledger().item(&item("o/r#2")).await.unwrap();
+    assert_eq!(half, None);
 }

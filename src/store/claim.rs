@@ -1,0 +1,195 @@
+//! One claim: what its holder works on, and with which right.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use super::error::Fault;
+use super::rows::{self, ItemRow, Reader, item_columns};
+use crate::model::{BootId, ClaimToken, Class, DeliveryId, Event, HoldReason, OwnerId, ProcessId};
+
+/// The process that claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimOwner {
+    /// The process itself.
+    pub process: ProcessId,
+    /// The boot that it runs in.
+    pub boot: BootId,
+}
+
+/// A paste that may be under way: until it expires it can still take effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// The spawn intent of the session that it goes into.
+    pub owner: OwnerId,
+    /// When it can no longer take effect.
+    pub expires_at: DateTime<Utc>,
+}
+
+/// One delivery of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedDelivery {
+    /// Its number, which also names its token in the tmux session.
+    pub id: DeliveryId,
+    /// Its place in the order of its work item.
+    pub number: u64,
+    /// What it delivers.
+    pub event: Event,
+    /// How many attempts had begun when it was claimed.
+    pub attempts: u32,
+    /// The paste that an earlier attempt has begun.
+    pub intent: Option<Intent>,
+    /// When it was accepted.
+    pub accepted_at: DateTime<Utc>,
+}
+
+/// The right to work on a delivery, alone.
+#[derive(Debug)]
+pub struct Claim {
+    /// The proof; every write names it.
+    pub token: ClaimToken,
+    /// The work item as it was when the claim was made.
+    pub item: ItemRow,
+    /// What is claimed, in order; several rows only for one review. Never empty.
+    pub rows: Vec<ClaimedDelivery>,
+    /// Which queue it stood in.
+    pub class: Class,
+    /// When the newest of its events was received.
+    pub received_at: DateTime<Utc>,
+    /// What it waited for before, if it did.
+    pub held_before: Option<HoldReason>,
+    /// Whether it was taken from a holder that is gone: an attempt may be half done.
+    pub taken_over: bool,
+    attempts: AtomicU32,
+}
+
+/// The proof of a claim without its content, for the task that renews it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRef {
+    /// The proof.
+    pub token: ClaimToken,
+    /// The first delivery, by which the claim is known.
+    pub delivery: DeliveryId,
+}
+
+impl Claim {
+    /// Returns the first delivery, by which the whole claim is known.
+    #[must_use]
+    pub fn first(&self) -> &ClaimedDelivery {
+        #[expect(
+            clippy::expect_used,
+            reason = "`read` makes no claim without the row that carries its mark"
+        )]
+        self.rows.first().expect("a claim has a row")
+    }
+
+    /// Returns what is to be told, in order.
+    #[must_use]
+    pub fn events(&self) -> Vec<&Event> {
+        self.rows.iter().map(|row| &row.event).collect()
+    }
+
+    /// Returns the paste that an earlier attempt has begun.
+    #[must_use]
+    pub fn intent(&self) -> Option<&Intent> {
+        self.first().intent.as_ref()
+    }
+
+    /// Returns how many attempts have begun, with the one of this claim.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_attempts(&self, attempts: u32) {
+        self.attempts.store(attempts, Ordering::Relaxed);
+    }
+
+    /// Returns the proof alone.
+    #[must_use]
+    pub fn reference(&self) -> ClaimRef {
+        ClaimRef {
+            token: self.token.clone(),
+            delivery: self.first().id,
+        }
+    }
+}
+
+/// Reads what was claimed under this token.
+pub(super) async fn read(
+    conn: &mut SqliteConnection,
+    token: &ClaimToken,
+    taken_over: bool,
+) -> Result<Claim, Fault> {
+    let rows = sqlx::query(
+        "SELECT d.id, d.number, d.class, d.attempts, d.reason, d.intent_owner, \
+         d.intent_expires_at, d.accepted_at, e.payload FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.claim_token = $1 \
+         ORDER BY d.number",
+    )
+    .bind(token.as_str())
+    .fetch_all(&mut *conn)
+    .await?;
+    let deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+    let row = sqlx::query(concat!(
+        "SELECT ",
+        item_columns!(),
+        " FROM work_items w WHERE w.id = (SELECT d.item_id FROM deliveries d WHERE d.claim_token = $1 \
+         AND d.claim_lead = 1)"
+    ))
+    .bind(token.as_str())
+    .fetch_one(conn)
+    .await?;
+    let lead = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let lead = Reader::new(lead, "deliveries")?;
+    let reason: Option<String> = lead.get("reason")?;
+    let attempts = deliveries.iter().map(|row| row.attempts).max();
+    Ok(Claim {
+        token: token.clone(),
+        item: rows::item(&row)?,
+        class: class(lead)?,
+        received_at: newest(&deliveries),
+        // A reason that this version does not know is no reason to leave the delivery lying.
+        held_before: reason.and_then(|word| word.parse().ok()),
+        attempts: AtomicU32::new(attempts.unwrap_or(0)),
+        rows: deliveries,
+        taken_over,
+    })
+}
+
+fn newest(deliveries: &[ClaimedDelivery]) -> DateTime<Utc> {
+    let newest = deliveries.iter().map(|row| row.accepted_at).max();
+    newest.unwrap_or_default()
+}
+
+fn delivery(row: &SqliteRow) -> Result<ClaimedDelivery, Fault> {
+    let row = Reader::new(row, "deliveries")?;
+    let payload: String = row.get("payload")?;
+    let event =
+        serde_json::from_str(&payload).map_err(|error| row.bad(format!("payload: {error}")))?;
+    let attempts = row.number("attempts")?;
+    let intent = match row.opt_time("intent_expires_at")? {
+        Some(expires_at) => Some(Intent {
+            owner: row.parse("intent_owner")?,
+            expires_at,
+        }),
+        None => None,
+    };
+    Ok(ClaimedDelivery {
+        id: DeliveryId(row.id()),
+        number: row.number("number")?,
+        event,
+        attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+        intent,
+        accepted_at: row.time("accepted_at")?,
+    })
+}
+
+pub(super) fn class(row: Reader<'_>) -> Result<Class, Fault> {
+    let word: String = row.get("class")?;
+    [Class::Control, Class::Event]
+        .into_iter()
+        .find(|class| class.as_str() == word)
+        .ok_or_else(|| row.bad(format!("class: {word:?} is neither control nor event")))
+}
