@@ -5,13 +5,17 @@
 //! the live tmux session or spawns one. Ingress and dispatcher never call each other: they meet at
 //! the inbox. `docs/architecture.md` has the map.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod demo;
+pub mod dispatch;
 pub mod eventlog;
 pub mod github;
 pub mod harness;
 pub mod host;
+pub mod ingress;
 pub mod model;
 pub mod process;
 pub mod routing;

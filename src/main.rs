@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::Parser;
+use the_loop::cli::{self, Cli};
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     // First: the process in a pane needs neither the runtime nor the configuration, and one thread.
@@ -11,6 +14,6 @@ fn main() -> ExitCode {
     }
     match arguments.split_first() {
         Some((verb, rest)) if verb == "demo-agent" => the_loop::demo::agent::main(rest.to_vec()),
-        _ => ExitCode::from(2),
+        _ => cli::run(Cli::parse()).into(),
     }
 }

@@ -4,3 +4,4 @@
 
 pub mod agent;
 pub mod github;
+pub mod story;

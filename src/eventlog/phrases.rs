@@ -61,6 +61,7 @@ pub(super) fn hold_phrase(word: &str) -> &str {
         HoldReason::Starting => "agent is still starting",
         HoldReason::SessionPaused => "session is paused",
         HoldReason::Rate => "comments answer each other too fast",
+        HoldReason::MakingWay => "a command for the item goes first",
         HoldReason::Grouping => "the rest of the review is still coming in",
     }
 }

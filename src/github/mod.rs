@@ -25,6 +25,7 @@ mod request;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OnceCell};
@@ -86,6 +87,17 @@ struct Inner {
     /// Made at the first request: TLS reads the system's certificates.
     http: OnceCell<reqwest::Client>,
     last_write: Mutex<Option<Instant>>,
+    sent: AtomicU64,
+    unchanged: AtomicU64,
+}
+
+/// How many requests a client has made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// All of them, repetitions too.
+    pub sent: u64,
+    /// Those answered "unchanged", which cost nothing.
+    pub unchanged: u64,
 }
 
 impl GitHub {
@@ -101,6 +113,8 @@ impl GitHub {
                 graphql_rates: rate::RateBook::default(),
                 http: OnceCell::new(),
                 last_write: Mutex::new(None),
+                sent: AtomicU64::new(0),
+                unchanged: AtomicU64::new(0),
             }),
         }
     }
@@ -109,6 +123,15 @@ impl GitHub {
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.inner.endpoint
+    }
+
+    /// Returns how many requests were made so far.
+    #[must_use]
+    pub fn requests(&self) -> RequestCounts {
+        RequestCounts {
+            sent: self.inner.sent.load(Ordering::Relaxed),
+            unchanged: self.inner.unchanged.load(Ordering::Relaxed),
+        }
     }
 
     /// Returns the hourly budget as the last answer showed it; None where the server has none.

@@ -1,5 +1,6 @@
 //! One question, one answer: sending, authenticating, repeating what is safe to repeat.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -221,10 +222,14 @@ impl GitHub {
                 .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
                 .body(body.clone());
         }
+        self.inner.sent.fetch_add(1, Ordering::Relaxed);
         let mut response = request
             .send()
             .await
             .map_err(|error| transport(url, error))?;
+        if response.status() == StatusCode::NOT_MODIFIED {
+            self.inner.unchanged.fetch_add(1, Ordering::Relaxed);
+        }
         let limit = self.inner.limits.body;
         let too_large = || GitHubError::TooLarge {
             url: url.to_owned(),

@@ -148,12 +148,12 @@ impl Harness {
 
     fn launch(&self, session_args: &[String], id: &HarnessSessionId) -> Launch {
         let mut argv = vec![self.program.to_string_lossy().into_owned()];
+        argv.extend(self.config.args.iter().cloned());
         argv.extend(
             session_args
                 .iter()
                 .map(|arg| arg.replace("{sessionId}", id.as_str())),
         );
-        argv.extend(self.config.args.iter().cloned());
         Launch {
             argv,
             prompt: PromptPassing::LastArgument,

@@ -153,6 +153,8 @@ words! {
         SessionPaused => "session-paused",
         /// Comments on the item answer each other faster than people do.
         Rate => "rate",
+        /// A command for the work item goes first.
+        MakingWay => "making-way",
         /// The rows of one review are still coming in.
         Grouping => "grouping",
     }

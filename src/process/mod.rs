@@ -3,6 +3,7 @@
 //! The only module that starts processes. It reports what happened and never decides what a failure
 //! means.
 
+pub mod background;
 pub mod child;
 pub mod detach;
 pub mod identity;

@@ -78,8 +78,9 @@ fn says_nothing(event: &Event) -> bool {
 mod tests {
     use crate::model::OperatorCommand;
 
-    use super::super::policy::{ControlWords, SpawnPolicy};
+    use super::super::policy::ControlWords;
     use super::*;
+    use crate::config::SpawnPolicy;
     use crate::model::{EventKey, ItemKind, Login, RepoRef};
 
     fn policy(users: &[&str]) -> Policy {

@@ -14,4 +14,4 @@ mod prose;
 pub mod resolve;
 
 pub use guard::{Verdict, judge};
-pub use policy::{ControlWords, Policy, SpawnPolicy};
+pub use policy::{ControlWords, Policy};

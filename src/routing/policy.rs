@@ -2,19 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::config::{Config, SpawnPolicy};
 use crate::model::{ControlCommand, Login};
-
-/// When an item without a session may be given one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SpawnPolicy {
-    /// Never by itself.
-    #[default]
-    Never,
-    /// When it carries the label.
-    Labeled,
-    /// Whenever it is open.
-    Always,
-}
 
 /// The control words, and whether a session needs one to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +95,23 @@ impl Policy {
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
+    }
+}
+
+/// Takes the rules that the configuration gives.
+impl From<&Config> for Policy {
+    fn from(config: &Config) -> Self {
+        let routing = &config.routing;
+        let control = routing.control.enabled.then(|| ControlWords {
+            keywords: routing.control.keywords.clone(),
+            require_start: routing.control.require_start_command,
+        });
+        Self::new(
+            routing.authorized_users.iter().cloned(),
+            routing.spawn_on_unmatched,
+            &routing.auto_execute_label,
+            control,
+        )
     }
 }
 

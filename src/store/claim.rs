@@ -91,6 +91,16 @@ impl Claim {
         self.rows.iter().map(|row| &row.event).collect()
     }
 
+    /// Returns what is to be told beside the first, in order.
+    #[must_use]
+    pub fn others(&self) -> Vec<Event> {
+        self.rows
+            .iter()
+            .skip(1)
+            .map(|row| row.event.clone())
+            .collect()
+    }
+
     /// Returns the paste that an earlier attempt has begun.
     #[must_use]
     pub fn intent(&self) -> Option<&Intent> {

@@ -159,6 +159,21 @@ impl Inbox {
         Ok(accepted)
     }
 
+    /// Tells whether this version of an object is stored, whatever became of it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn knows(&self, key: &EventKey) -> Result<bool, StoreError> {
+        let found: Result<Option<i64>, sqlx::Error> =
+            sqlx::query_scalar("SELECT id FROM events WHERE key = $1")
+                .bind(key.as_str())
+                .fetch_optional(&self.store.readers)
+                .await;
+        found
+            .map(|id| id.is_some())
+            .map_err(|error| self.store.explain("looking for an event")(error.into()))
+    }
+
     /// Drops every version of an object that was not delivered yet, because it is gone from GitHub.
     ///
     /// # Errors

@@ -88,6 +88,20 @@ impl Ledger {
         self.read(query.fetch_all(&self.store.readers).await)
     }
 
+    /// Counts the open work items.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn count_open_items(&self) -> Result<u64, StoreError> {
+        let counted: Result<i64, sqlx::Error> =
+            sqlx::query_scalar("SELECT COUNT(*) FROM work_items WHERE is_open = 1")
+                .fetch_one(&self.store.readers)
+                .await;
+        counted
+            .map(|count| u64::try_from(count).unwrap_or_default())
+            .map_err(|error| self.store.explain("counting work items")(error.into()))
+    }
+
     /// Returns the open work items of a repository.
     ///
     /// # Errors

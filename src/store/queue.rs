@@ -1,6 +1,7 @@
 //! The deliveries as people and schedules see them: counted, listed, tried again, dropped.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
 
 use super::claim;
@@ -25,7 +26,8 @@ pub enum QueueFilter<'a> {
 }
 
 /// One delivery, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct QueueRow {
     /// Its number.
     pub delivery: DeliveryId,
@@ -54,7 +56,8 @@ pub struct QueueRow {
 }
 
 /// How many deliveries are not done.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// They wait for their turn.
     pub pending: u64,
@@ -174,6 +177,20 @@ impl Queue {
         rows.map_err(Fault::from)
             .and_then(|rows| rows.iter().map(queue_row).collect())
             .map_err(self.store.explain("listing deliveries"))
+    }
+
+    /// Returns one delivery.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn get(&self, delivery: DeliveryId) -> Result<Option<QueueRow>, StoreError> {
+        let row = sqlx::query(concat!(queue_columns!(), "WHERE d.id = $1"))
+            .bind(delivery.0)
+            .fetch_optional(&self.store.readers)
+            .await;
+        row.map_err(Fault::from)
+            .and_then(|row| row.as_ref().map(queue_row).transpose())
+            .map_err(self.store.explain("reading a delivery"))
     }
 
     /// Gives what other versions of the program gave up a full budget again, once per version

@@ -1,5 +1,6 @@
 //! The recorded sessions: one open session per work item, whoever asks.
 
+use serde::Serialize;
 use sqlx::SqliteConnection;
 
 use super::claim::Claim;
@@ -34,7 +35,8 @@ pub enum ResetMode {
 }
 
 /// What a reset removes of one work item.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ResetReport {
     /// The work item.
     pub item: WorkItemRef,

@@ -104,7 +104,8 @@ impl<'r> Reader<'r> {
 }
 
 /// The last control command of a work item.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ControlRecord {
     /// Which one.
     pub command: ControlCommand,

@@ -1,0 +1,318 @@
+//! Every command, flag and argument.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::model::WorkItemRef;
+use crate::telemetry::{LogFormat, Verbosity};
+
+/// Turns GitHub activity into work for coding agents that live in named tmux sessions
+#[derive(Debug, Parser)]
+#[command(
+    name = "the-loop",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed (or the answer is no), 2 wrong usage or configuration"
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Read this configuration instead of ~/.the-loop/cli-config.yaml
+    #[arg(short, long, global = true, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Log more to stderr (-vv: every request and every tmux call)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// How log lines on stderr look
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub(crate) log_format: LogFormat,
+}
+
+impl Global {
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, 1) => Verbosity::Verbose,
+            (false, _) => Verbosity::Debug,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch GitHub by asking it
+    Poll(PollArgs),
+    /// See and steer the agents' sessions
+    Sessions(SessionsArgs),
+    /// Ask the log of decisions
+    Events(EventsArgs),
+    /// Show daemons, sessions, inbox and failures on one screen
+    Status(JsonArgs),
+    /// Check and show the configuration
+    Config(ConfigArgs),
+    /// See it work: real daemon, real tmux, a local GitHub, a scripted agent
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct PollArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<PollCommand>,
+    #[command(flatten)]
+    pub(crate) start: PollStartArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PollCommand {
+    /// Watch the configured repositories, in the foreground
+    Start(PollStartArgs),
+    /// Stop the running poller and wait until it has ended
+    Stop {
+        /// Give up waiting after this many seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+        timeout: u64,
+    },
+    /// Tell whether a poller runs, and how its last cycle went
+    Status(JsonArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PollStartArgs {
+    /// Run one cycle, dispatch what is due, and exit
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Seconds between cycles, instead of polling.intervalSeconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) interval: Option<u64>,
+    /// Attempts per delivery, instead of polling.maxRetries
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_retries: Option<u32>,
+    /// Go to the background once the daemon is ready
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) detach: bool,
+    /// Run as the background half of --detach
+    #[arg(long, hide = true, conflicts_with_all = ["once", "detach"])]
+    pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List the sessions
+    List {
+        /// Only sessions in this status
+        #[arg(long, value_enum)]
+        status: Option<StatusFilter>,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Show one session with all that is recorded of it
+    Show {
+        /// The work item: o/r#15, github:o/r#15 or its URL
+        work_item: WorkItemRef,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Attach this terminal to the agent
+    Attach {
+        /// The work item: o/r#15, github:o/r#15 or its URL
+        work_item: WorkItemRef,
+        /// Look only; keys do not reach the agent
+        #[arg(long)]
+        read_only: bool,
+    },
+    /// Start the item's session, or resume a paused one
+    Start(SteerArgs),
+    /// Keep the session, deliver nothing
+    Pause(SteerArgs),
+    /// Deliver again into a paused session
+    Resume(SteerArgs),
+    /// End the session and drop what is queued for it
+    Stop(SteerArgs),
+    /// Close the session as the end of its work item would
+    Close {
+        #[command(flatten)]
+        steer: SteerArgs,
+        /// Leave the tmux session readable
+        #[arg(long, conflicts_with = "kill_tmux")]
+        keep_tmux: bool,
+        /// End the tmux session too
+        #[arg(long)]
+        kill_tmux: bool,
+    },
+    /// Forget sessions, control words and poll records of work items
+    #[command(group = clap::ArgGroup::new("which").required(true))]
+    Reset {
+        /// The work items
+        #[arg(group = "which")]
+        work_items: Vec<WorkItemRef>,
+        /// Every recorded work item
+        #[arg(long, group = "which")]
+        all: bool,
+        /// Only say what would be removed
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SteerArgs {
+    /// The work item: o/r#15, github:o/r#15 or its URL
+    pub(crate) work_item: WorkItemRef,
+    #[command(flatten)]
+    pub(crate) json: JsonFlag,
+}
+
+/// `--json`, for commands that also take other arguments.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct JsonFlag {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFilter {
+    Spawning,
+    Active,
+    Paused,
+    Closed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Only these types; * and ? match (dispatch.*); may be repeated
+    #[arg(long = "type", value_name = "PATTERN")]
+    pub(crate) types: Vec<String>,
+    /// Only this work item
+    #[arg(long, value_name = "REF")]
+    pub(crate) work_item: Option<WorkItemRef>,
+    /// Only this delivery or event key
+    #[arg(long, value_name = "ID")]
+    pub(crate) delivery: Option<String>,
+    /// Only from this source: poll, gh-webhook or cli
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) source: Option<String>,
+    /// Only this level and above: debug, info, warning or error
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Option<String>,
+    /// Only since then: 2026-11-30T14:00:00Z, or 90s, 15m, 2h, 3d ago
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only the last N; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Go on with new records until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print the records as they are stored, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print every type of record there is, and exit
+    #[arg(long = "types")]
+    pub(crate) catalogue: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check the configuration and name every problem
+    Check,
+    /// Show the values in force and where each comes from
+    Show(JsonArgs),
+    /// Print the JSON Schema of the configuration
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Leave everything running at the end, to look around
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn poll_once_is_poll_start_once() {
+        let short = Cli::try_parse_from(["the-loop", "poll", "--once"]).unwrap();
+        let Command::Poll(PollArgs {
+            command: None,
+            start,
+        }) = short.command
+        else {
+            panic!("{:?}", short.command)
+        };
+        assert!(start.once);
+        let long = Cli::try_parse_from(["the-loop", "poll", "start", "--once"]).unwrap();
+        let Command::Poll(PollArgs {
+            command: Some(PollCommand::Start(start)),
+            ..
+        }) = long.command
+        else {
+            panic!("{:?}", long.command)
+        };
+        assert!(start.once);
+    }
+
+    #[test]
+    fn reset_takes_items_or_all_but_not_both() {
+        for bad in [
+            vec!["sessions", "reset"],
+            vec!["sessions", "reset", "o/r#1", "--all"],
+        ] {
+            let args = std::iter::once("the-loop").chain(bad);
+            assert!(Cli::try_parse_from(args).is_err());
+        }
+    }
+}

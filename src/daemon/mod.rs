@@ -1,0 +1,15 @@
+//! The life of a daemon process: what is built, in which order, and how it ends.
+//!
+//! The only place that puts the modules together. It holds no policy.
+
+pub mod detach;
+pub mod heartbeat;
+pub mod lock;
+mod poll;
+mod services;
+mod signals;
+
+pub use poll::{
+    PollEnd, PollError, PollNews, PollObserver, PollOptions, Run, Standing, lock_path, run_poll,
+};
+pub use services::{LocalDispatcher, LocalRunner, ServiceError, Services, open_store, runner};

@@ -1,0 +1,292 @@
+//! The long-lived parts that daemons and commands share, built once, in order.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, InteractionMode};
+use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
+use crate::eventlog::{EventLog, Rotation};
+use crate::github::auth::{GhAnswer, GhCall};
+use crate::github::{Endpoint, GitHub, GitHubError, Limits, TokenSource};
+use crate::harness::Surroundings;
+use crate::model::text::one_line;
+use crate::model::{Source, TmuxSocket};
+use crate::process::detach::own_program;
+use crate::process::identity::{boot_id, own};
+use crate::process::{self, Command, find_program};
+use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder};
+use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
+use crate::store::{ClaimOwner, Store, StoreError};
+
+/// Why the parts could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The state root cannot be used.
+    #[error("cannot use the state folder {}: {source}; set state.root in the configuration to a folder of yours", path.display())]
+    StateRoot {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// tmux is not installed.
+    #[error(
+        "tmux is not found on the PATH: install it (Debian: apt-get install tmux, macOS: brew install tmux)"
+    )]
+    TmuxMissing,
+    /// This program does not know its own path.
+    #[error("cannot find this program's own file, which every pane runs: {0}")]
+    OwnProgram(#[source] std::io::Error),
+    /// A template cannot be read.
+    #[error("cannot read the template {}: {source}", path.display())]
+    TemplateUnreadable {
+        /// The template.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A template has a placeholder that does not exist.
+    #[error("in the template {}: {source}", path.display())]
+    Template {
+        /// The template.
+        path: PathBuf,
+        /// Where, and which.
+        source: UnknownPlaceholder,
+    },
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The API client.
+    #[error(transparent)]
+    GitHub(#[from] GitHubError),
+}
+
+/// The shared parts.
+#[derive(Debug, Clone)]
+pub struct Services {
+    /// The configuration in force.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// Keeps the configuration channel open, and replaces its value.
+    pub publish: Arc<watch::Sender<Arc<Config>>>,
+    /// The database.
+    pub store: Store,
+    /// The log of decisions.
+    pub log: EventLog,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Rung after something was accepted.
+    pub wake: Arc<Notify>,
+}
+
+impl Services {
+    /// Opens the state root, the database and the event log.
+    ///
+    /// # Errors
+    /// When one of them cannot be used; nothing was changed then.
+    pub async fn open(config: Config, source: Source) -> Result<Self, ServiceError> {
+        make_private(&config.state.root)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Store::open(&database(&config), &machine(), Arc::clone(&clock)).await?;
+        let log = open_log(&config, source);
+        let (publish, config) = watch::channel(Arc::new(config));
+        Ok(Self {
+            config,
+            publish: Arc::new(publish),
+            store,
+            log,
+            clock,
+            wake: Arc::new(Notify::new()),
+        })
+    }
+
+    /// Builds the dispatcher.
+    ///
+    /// # Errors
+    /// When tmux or this program's own file is not found, or a template cannot be used.
+    pub fn dispatcher(&self) -> Result<LocalDispatcher, ServiceError> {
+        let config = Arc::clone(&self.config.borrow());
+        let tmux = tmux(&config)?;
+        let socket = socket(&config);
+        Ok(Dispatcher::new(Parts {
+            store: self.store.clone(),
+            tmux: TmuxForHosts {
+                binary: tmux.binary().to_owned(),
+                socket: tmux.path_of(&socket),
+            },
+            runner: runner(&config)?,
+            config: self.config.clone(),
+            log: self.log.clone(),
+            clock: Arc::clone(&self.clock),
+            owner: ClaimOwner {
+                process: own(),
+                boot: boot_id(),
+            },
+            around: Surroundings::current(),
+            program: own_program().map_err(ServiceError::OwnProgram)?,
+            prompts: prompts(&config)?,
+            wake: Arc::clone(&self.wake),
+        }))
+    }
+
+    /// Builds the API client; nothing is asked before its first request.
+    ///
+    /// # Errors
+    /// When the configured address cannot be used.
+    pub fn github(&self) -> Result<GitHub, ServiceError> {
+        let config = self.config.borrow();
+        let github = &config.integrations.github;
+        let endpoint = Endpoint::new(&github.api_url, &github.host)?;
+        let tokens = TokenSource::of_process(github.token_env.clone(), Some(Arc::new(run_gh)));
+        Ok(GitHub::new(endpoint, tokens, Limits::default()))
+    }
+}
+
+/// A dispatcher of this machine's tmux and processes.
+pub type LocalDispatcher = Dispatcher<RealTmux, LocalMachine>;
+
+/// A runner of this machine's tmux and processes.
+pub type LocalRunner = TmuxRunner<RealTmux, LocalMachine>;
+
+fn run_gh(call: GhCall) -> GhAnswer {
+    Box::pin(async move {
+        let command = Command {
+            deadline: call.deadline,
+            ..Command::new(call.program).args(call.args)
+        };
+        let output = process::run(&command)
+            .await
+            .map_err(|error| error.to_string())?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        } else {
+            Err(one_line(&String::from_utf8_lossy(&output.stderr), 200))
+        }
+    })
+}
+
+/// Reads the operator's templates.
+fn prompts(config: &Config) -> Result<Prompts, ServiceError> {
+    let template = |path: &Option<PathBuf>| -> Result<Option<Template>, ServiceError> {
+        let Some(path) = path else { return Ok(None) };
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ServiceError::TemplateUnreadable {
+                path: path.clone(),
+                source,
+            })?;
+        Template::parse(&text)
+            .map(Some)
+            .map_err(|source| ServiceError::Template {
+                path: path.clone(),
+                source,
+            })
+    };
+    let interaction = match config.routing.interaction {
+        InteractionMode::WorkItem => Interaction::WorkItem,
+        InteractionMode::Cli => Interaction::Cli,
+    };
+    let routing = &config.routing;
+    Ok(Prompts::new(
+        template(&routing.prompt_template)?,
+        template(&routing.spawn_prompt_template)?,
+        interaction,
+    ))
+}
+
+/// The database of a configuration.
+#[must_use]
+pub(super) fn database(config: &Config) -> PathBuf {
+    config.state.root.join("loop.db")
+}
+
+/// Opens the event log of a configuration.
+#[must_use]
+pub(super) fn open_log(config: &Config, source: Source) -> EventLog {
+    let log = &config.event_log;
+    if !log.enabled {
+        return EventLog::disabled(source);
+    }
+    EventLog::open(
+        &log.path,
+        source,
+        Rotation {
+            max_bytes: log.max_bytes,
+            keep_files: usize::try_from(log.keep_files).unwrap_or(usize::MAX),
+        },
+    )
+}
+
+/// Opens the database of a configuration, for a command that only looks.
+///
+/// # Errors
+/// When it cannot be opened.
+pub async fn open_store(config: &Config) -> Result<Store, ServiceError> {
+    make_private(&config.state.root)?;
+    Ok(Store::open(&database(config), &machine(), Arc::new(SystemClock)).await?)
+}
+
+/// Builds the tmux runner of a configuration.
+///
+/// # Errors
+/// When tmux is not installed.
+pub fn runner(config: &Config) -> Result<LocalRunner, ServiceError> {
+    let machine = LocalMachine::new(config.state.root.clone());
+    Ok(TmuxRunner::new(
+        tmux(config)?,
+        machine,
+        socket(config),
+        runner::Limits::default(),
+    ))
+}
+
+fn tmux(config: &Config) -> Result<RealTmux, ServiceError> {
+    let name = config
+        .routing
+        .tmux
+        .binary
+        .as_deref()
+        .unwrap_or(Path::new("tmux"));
+    let path = std::env::var_os("PATH");
+    let binary =
+        find_program(&name.to_string_lossy(), path.as_deref()).ok_or(ServiceError::TmuxMissing)?;
+    let tmux = RealTmux::new(binary);
+    // tmux takes /tmp for a folder that does not exist, and people's own tmux then does too.
+    match std::env::var_os("TMUX_TMPDIR")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_dir())
+    {
+        Some(folder) => Ok(tmux.with_sockets_in(folder)),
+        None => Ok(tmux),
+    }
+}
+
+fn socket(config: &Config) -> TmuxSocket {
+    config
+        .routing
+        .tmux
+        .socket_name
+        .clone()
+        .map_or(TmuxSocket::Default, TmuxSocket::Name)
+}
+
+fn make_private(root: &Path) -> Result<(), ServiceError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(root)
+        .map_err(|source| ServiceError::StateRoot {
+            path: root.to_owned(),
+            source,
+        })
+}
+
+fn machine() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,0 +1,322 @@
+//! Control: start, stop, pause, resume, close, and the end of a work item.
+//!
+//! A control delivery is claimed before the item's events and runs under the item's claim, so
+//! nothing is delivered or spawned beside it.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::conclude::{Conclusion, Delivered, Step};
+use super::error::WorkError;
+use super::fence::fence;
+use super::records;
+use super::work::LOOK_AGAIN_SOON;
+use crate::config::SpawnPolicy;
+use crate::eventlog::{Decision, Effect, Repeat};
+use crate::model::{
+    ControlCommand, Detail, DropReason, EventKind, HoldReason, OperatorCommand, Session,
+    SessionStatus, TmuxFate,
+};
+use crate::routing::guard::{Verdict, judge};
+use crate::runner::{Cleared, EndOutcome, Machine, RunnerError, TmuxServer};
+use crate::store::{Claim, SessionChange};
+
+impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
+    /// Executes a control delivery.
+    pub(super) async fn control(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+        let event = &claim.first().event;
+        match (&event.kind, &event.detail) {
+            (EventKind::Closed, _) => self.item_ended(claim).await,
+            (_, Detail::Command { command }) => match *command {
+                OperatorCommand::Start => self.start(claim, Origin::Operator).await,
+                OperatorCommand::Stop => self.stop(claim).await,
+                OperatorCommand::Pause => self.pause(claim).await,
+                OperatorCommand::Resume => self.resume(claim).await,
+                OperatorCommand::Close { tmux } => self.close(claim, tmux).await,
+            },
+            _ => match judge(event, &self.policy()) {
+                Verdict::Control(ControlCommand::Start) => self.start(claim, Origin::Comment).await,
+                Verdict::Control(ControlCommand::Stop) => self.stop(claim).await,
+                Verdict::Control(ControlCommand::Pause) => self.pause(claim).await,
+                Verdict::Control(ControlCommand::Resume) => self.resume(claim).await,
+                // The keyword is none any more: what is left is a comment.
+                Verdict::Deliver => self.event(claim).await,
+                Verdict::Drop(reason) => Ok(Conclusion::Dropped(reason)),
+            },
+        }
+    }
+
+    async fn start(&self, claim: &Arc<Claim>, origin: Origin) -> Result<Conclusion, WorkError> {
+        let event = &claim.first().event;
+        if !claim.item.open {
+            return Ok(self.rejected(claim, ControlCommand::Start, DropReason::ItemClosed));
+        }
+        let armed = claim.item.armed
+            || (origin == Origin::Operator
+                && self.config().routing.spawn_on_unmatched != SpawnPolicy::Never);
+        if !armed {
+            return Ok(self.rejected(claim, ControlCommand::Start, DropReason::SpawnPolicy));
+        }
+        self.ledger
+            .set_control(claim, ControlCommand::Start, event.actor.as_ref())
+            .await?;
+        match self.registry.open_session(claim.item.id).await? {
+            None => {
+                let conclusion = self.first_spawn(claim).await?;
+                Ok(self.with_effect(claim, conclusion, ControlCommand::Start, Effect::Spawned))
+            }
+            Some(session) if session.status == SessionStatus::Spawning => {
+                let conclusion = self.continue_spawn(claim, session).await?;
+                Ok(self.with_effect(claim, conclusion, ControlCommand::Start, Effect::Spawned))
+            }
+            Some(session) if session.status == SessionStatus::Paused => Ok(self.executed(
+                claim,
+                ControlCommand::Start,
+                Effect::Resumed,
+                Some(SessionChange::Resume(session.id)),
+            )),
+            Some(_) => Ok(self.executed(claim, ControlCommand::Start, Effect::Noop, None)),
+        }
+    }
+
+    async fn pause(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+        self.ledger
+            .set_control(
+                claim,
+                ControlCommand::Pause,
+                claim.first().event.actor.as_ref(),
+            )
+            .await?;
+        let (effect, change) = match self.registry.open_session(claim.item.id).await? {
+            Some(session) if session.status == SessionStatus::Active => {
+                (Effect::Paused, Some(SessionChange::Pause(session.id)))
+            }
+            _ => (Effect::Noop, None),
+        };
+        Ok(self.executed(claim, ControlCommand::Pause, effect, change))
+    }
+
+    async fn resume(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+        match self.registry.open_session(claim.item.id).await? {
+            Some(session) if session.status == SessionStatus::Paused => {
+                self.ledger
+                    .set_control(
+                        claim,
+                        ControlCommand::Resume,
+                        claim.first().event.actor.as_ref(),
+                    )
+                    .await?;
+                let change = SessionChange::Resume(session.id);
+                Ok(self.executed(claim, ControlCommand::Resume, Effect::Resumed, Some(change)))
+            }
+            _ => Ok(self.rejected(claim, ControlCommand::Resume, DropReason::NothingToResume)),
+        }
+    }
+
+    async fn stop(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+        self.ledger
+            .set_control(
+                claim,
+                ControlCommand::Stop,
+                claim.first().event.actor.as_ref(),
+            )
+            .await?;
+        let Some(session) = self.registry.open_session(claim.item.id).await? else {
+            self.deduper
+                .drop_queued(claim, DropReason::SessionStopped)
+                .await?;
+            return Ok(self.executed(claim, ControlCommand::Stop, Effect::Noop, None));
+        };
+        let ended = self
+            .end_session(claim, &session, TmuxFate::AsConfigured)
+            .await?;
+        let mut delivered = match ended {
+            Ok(delivered) => delivered,
+            Err(conclusion) => return Ok(conclusion),
+        };
+        self.deduper
+            .drop_queued(claim, DropReason::SessionStopped)
+            .await?;
+        delivered.records.push(records::command(
+            claim,
+            ControlCommand::Stop,
+            Effect::Stopped,
+        ));
+        Ok(Conclusion::Delivered(delivered))
+    }
+
+    async fn close(&self, claim: &Arc<Claim>, fate: TmuxFate) -> Result<Conclusion, WorkError> {
+        let Some(session) = self.registry.open_session(claim.item.id).await? else {
+            return Ok(Conclusion::Dropped(DropReason::NoSession));
+        };
+        Ok(match self.end_session(claim, &session, fate).await? {
+            Ok(delivered) => Conclusion::Delivered(delivered),
+            Err(conclusion) => conclusion,
+        })
+    }
+
+    /// The work item was closed or merged: its session ends with it.
+    async fn item_ended(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+        let delivered = match self.registry.open_session(claim.item.id).await? {
+            None => Delivered {
+                repeat: Repeat::No,
+                change: None,
+                records: Vec::new(),
+            },
+            Some(session) => match self
+                .end_session(claim, &session, TmuxFate::AsConfigured)
+                .await?
+            {
+                Ok(mut delivered) => {
+                    delivered.records.push(records::autoclosed(claim));
+                    delivered
+                }
+                Err(conclusion) => return Ok(conclusion),
+            },
+        };
+        self.deduper
+            .drop_queued(claim, DropReason::ItemClosed)
+            .await?;
+        self.ledger.clear_control(claim).await?;
+        Ok(Conclusion::Delivered(delivered))
+    }
+
+    /// Ends a session as configured and returns what to write down, or why it has to wait.
+    async fn end_session(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        fate: TmuxFate,
+    ) -> Result<Result<Delivered, Conclusion>, WorkError> {
+        let session = match self.settle_attempt(claim, session.clone()).await? {
+            Ok(session) => session,
+            Err(conclusion) => return Ok(Err(conclusion)),
+        };
+        let mut said = Vec::new();
+        if session.target.is_some() {
+            match self.end_in_tmux(claim, &session, fate).await? {
+                Ok(more) => said = more,
+                Err(conclusion) => return Ok(Err(conclusion)),
+            }
+        }
+        said.push(records::closed(claim, &session));
+        Ok(Ok(Delivered {
+            repeat: Repeat::No,
+            change: Some(SessionChange::Close(session.id)),
+            records: said,
+        }))
+    }
+
+    async fn end_in_tmux(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        fate: TmuxFate,
+    ) -> Result<Result<Vec<Decision>, Conclusion>, WorkError> {
+        let Ok(name) = session.minted_ref.session_name() else {
+            return Ok(Ok(Vec::new()));
+        };
+        let tmux = &self.config().routing.tmux;
+        let keep = match fate {
+            TmuxFate::AsConfigured => tmux.keep_session_on_close,
+            TmuxFate::Keep => true,
+            TmuxFate::Kill => false,
+        };
+        if keep && !tmux.kill_harness_on_close {
+            return Ok(Ok(vec![records::retained(claim, &name)]));
+        }
+        let address = Self::address(session, &name);
+        let fence = fence(&self.deduper, claim);
+        let ended = match self
+            .runner
+            .end(&address, tmux.harness_kill_grace, &fence)
+            .await
+        {
+            Ok(ended) => ended,
+            Err(error) => return Self::not_ended(error),
+        };
+        // Reported, never forced: a live agent is nobody's to kill by other means.
+        let still = match ended {
+            EndOutcome::StillRunning(process) => Some(format!("process {process} did not end")),
+            EndOutcome::NotOurs => {
+                Some("it was not started by the-loop, so it is not ended by it".to_owned())
+            }
+            EndOutcome::Ended(_) | EndOutcome::AlreadyEnded(_) | EndOutcome::EndedUnrecorded => {
+                None
+            }
+        };
+        let mut said = vec![records::terminated(claim, session, &name, still.clone())];
+        if keep || still.is_some() {
+            said.push(records::retained(claim, &name));
+            return Ok(Ok(said));
+        }
+        match self.runner.clear(&address, &fence).await {
+            Ok(Cleared::Free | Cleared::SetAside(_)) => Ok(Ok(said)),
+            Ok(Cleared::LiveOccupant | Cleared::Unclearable(_)) => {
+                said.push(records::retained(claim, &name));
+                Ok(Ok(said))
+            }
+            Err(error) => Self::not_ended(error),
+        }
+    }
+
+    /// Ending waits for a tmux that does not answer: an agent must not be forgotten while it may run.
+    fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
+        match error {
+            RunnerError::FenceLost(_) => Err(WorkError::Lost),
+            RunnerError::Unanswered(_) => Ok(Err(Conclusion::Held {
+                reason: HoldReason::TmuxSilent,
+                again: LOOK_AGAIN_SOON,
+            })),
+            other => Ok(Err(Conclusion::failed(Step::Delivery, other))),
+        }
+    }
+
+    fn executed(
+        &self,
+        claim: &Arc<Claim>,
+        command: ControlCommand,
+        effect: Effect,
+        change: Option<SessionChange>,
+    ) -> Conclusion {
+        Conclusion::Delivered(Delivered {
+            repeat: Repeat::No,
+            change,
+            records: vec![records::command(claim, command, effect)],
+        })
+    }
+
+    fn with_effect(
+        &self,
+        claim: &Arc<Claim>,
+        conclusion: Conclusion,
+        command: ControlCommand,
+        effect: Effect,
+    ) -> Conclusion {
+        match conclusion {
+            Conclusion::Delivered(mut delivered) => {
+                delivered
+                    .records
+                    .insert(0, records::command(claim, command, effect));
+                Conclusion::Delivered(delivered)
+            }
+            other => other,
+        }
+    }
+
+    fn rejected(
+        &self,
+        claim: &Arc<Claim>,
+        command: ControlCommand,
+        reason: DropReason,
+    ) -> Conclusion {
+        self.log.emit(&records::rejected(claim, command, reason));
+        Conclusion::Dropped(reason)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Comment,
+    Operator,
+}

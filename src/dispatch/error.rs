@@ -1,0 +1,31 @@
+//! What can go wrong around a dispatch; what goes wrong in one is a conclusion, not an error.
+
+use crate::store::StoreError;
+
+/// Why the dispatcher cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum DispatchError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why the work on one claim ended without a conclusion.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkError {
+    /// Somebody else holds the claim now; they go on with it.
+    #[error("the claim is held by another process now")]
+    Lost,
+    /// The store failed; the claim runs out and is taken up again.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for WorkError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Lost { .. } => Self::Lost,
+            other => Self::Store(other),
+        }
+    }
+}

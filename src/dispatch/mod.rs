@@ -1,0 +1,310 @@
+//! Claims deliveries and decides what becomes of each: deliver, respawn, spawn, hold or drop.
+//!
+//! The dispatcher holds the session registry and the deduper and calls the tmux runner. It never
+//! parses a payload and never talks to an ingress: both meet at the inbox. Read `work.rs` next, then
+//! `deliver.rs`.
+
+mod attempt;
+mod conclude;
+mod control;
+mod deliver;
+mod enter;
+mod error;
+mod fence;
+mod message;
+mod occupant;
+mod records;
+mod respawn;
+mod spawn;
+mod work;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use error::DispatchError;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::eventlog::EventLog;
+use crate::harness::{Harness, HarnessError, Surroundings};
+use crate::model::{BootId, DeliveryId, HarnessName, ProcessId};
+use crate::process::identity::{Life, life_in};
+use crate::routing::policy::Policy;
+use crate::routing::prompt::Prompts;
+use crate::runner::{Address, Machine, TmuxRunner, TmuxServer};
+use crate::store::{ClaimOwner, Deduper, Ledger, SessionRegistry, Store};
+
+/// How long the dispatcher sleeps at most before it looks into the store again: another process may
+/// have accepted something, and nothing tells across processes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long work under way may take to finish after the daemon was asked to stop.
+const FINISH: Duration = Duration::from_secs(20);
+
+/// How far ahead a one-shot run waits for deliveries that become due: a review that is still coming
+/// in, a harness that is still starting.
+const ONE_SHOT_HORIZON: Duration = Duration::from_secs(15);
+
+/// Claims and works deliveries, in order per work item, several items at a time.
+#[derive(Debug)]
+pub struct Dispatcher<T, M> {
+    shared: Arc<Shared<T, M>>,
+}
+
+impl<T, M> Clone for Dispatcher<T, M> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+/// What a dispatcher is made of.
+#[derive(Debug)]
+pub struct Parts<T, M> {
+    /// The database.
+    pub store: Store,
+    /// The one who talks to tmux.
+    pub runner: TmuxRunner<T, M>,
+    /// What a host needs to report its harness's end.
+    pub tmux: TmuxForHosts,
+    /// The configuration in force.
+    pub config: watch::Receiver<Arc<Config>>,
+    /// Where decisions are written.
+    pub log: EventLog,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The process that claims.
+    pub owner: ClaimOwner,
+    /// The environment that agents may be given parts of.
+    pub around: Surroundings,
+    /// The absolute path of this program, resolved at start: the pane's own process.
+    pub program: PathBuf,
+    /// What agents are told.
+    pub prompts: Prompts,
+    /// Rung after something was accepted in this process.
+    pub wake: Arc<Notify>,
+}
+
+/// How the process in a pane reaches tmux.
+#[derive(Debug, Clone)]
+pub struct TmuxForHosts {
+    /// The absolute path of tmux.
+    pub binary: PathBuf,
+    /// The socket that new sessions live on, as a path.
+    pub socket: PathBuf,
+}
+
+#[derive(Debug)]
+struct Shared<T, M> {
+    registry: SessionRegistry,
+    deduper: Deduper,
+    ledger: Ledger,
+    runner: Arc<TmuxRunner<T, M>>,
+    tmux: TmuxForHosts,
+    config: watch::Receiver<Arc<Config>>,
+    log: EventLog,
+    clock: Arc<dyn Clock>,
+    owner: ClaimOwner,
+    around: Surroundings,
+    program: PathBuf,
+    wake: Arc<Notify>,
+    prompts: Prompts,
+    afterwards: TaskTracker,
+}
+
+impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
+    /// Makes a dispatcher.
+    #[must_use]
+    pub fn new(parts: Parts<T, M>) -> Self {
+        let Parts {
+            store,
+            runner,
+            tmux,
+            config,
+            log,
+            clock,
+            owner,
+            around,
+            program,
+            prompts,
+            wake,
+        } = parts;
+        let shared = Shared {
+            registry: store.registry(),
+            deduper: store.deduper(),
+            ledger: store.ledger(),
+            runner: Arc::new(runner),
+            tmux,
+            config,
+            log,
+            clock,
+            owner,
+            around,
+            program,
+            wake,
+            prompts,
+            afterwards: TaskTracker::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Works until `stop` is cancelled, then lets what is under way finish.
+    ///
+    /// # Errors
+    /// When the store fails; what was under way is taken up at the next start.
+    pub async fn run(&self, stop: CancellationToken) -> Result<(), DispatchError> {
+        let mut work = JoinSet::new();
+        let outcome = loop {
+            if let Err(error) = self.fill(&mut work).await {
+                break Err(error);
+            }
+            let pause = match self.until_due().await {
+                Ok(due) => due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
+                Err(error) => break Err(error),
+            };
+            tokio::select! {
+                () = stop.cancelled() => break Ok(()),
+                () = self.shared.wake.notified() => {}
+                Some(ended) = work.join_next() => report_panic(ended),
+                () = tokio::time::sleep(pause) => {}
+            }
+        };
+        self.shared.afterwards.close();
+        let finished = tokio::time::timeout(FINISH, async {
+            while let Some(ended) = work.join_next().await {
+                report_panic(ended);
+            }
+            self.shared.afterwards.wait().await;
+        });
+        if finished.await.is_err() {
+            tracing::warn!(
+                "work under way did not finish within {} s; it is taken up at the next start",
+                FINISH.as_secs()
+            );
+        }
+        outcome
+    }
+
+    /// Works all that is due, and what becomes due within a few seconds, then returns.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn drain(&self, stop: &CancellationToken) -> Result<(), DispatchError> {
+        let mut work = JoinSet::new();
+        loop {
+            if !stop.is_cancelled() {
+                self.fill(&mut work).await?;
+            }
+            if let Some(ended) = work.join_next().await {
+                report_panic(ended);
+                continue;
+            }
+            match self.until_due().await? {
+                Some(due) if due <= ONE_SHOT_HORIZON && !stop.is_cancelled() => {
+                    tokio::time::sleep(due.max(Duration::from_millis(5))).await;
+                }
+                _ => break,
+            }
+        }
+        self.shared.afterwards.close();
+        self.shared.afterwards.wait().await;
+        Ok(())
+    }
+
+    /// Claims until every place is taken or nothing is due.
+    async fn fill(&self, work: &mut JoinSet<()>) -> Result<(), DispatchError> {
+        let places = self
+            .shared
+            .config
+            .borrow()
+            .routing
+            .max_concurrent_dispatches;
+        while work.len() < places {
+            let Some(claim) = self
+                .shared
+                .deduper
+                .claim_next(&self.shared.owner, &is_dead)
+                .await?
+            else {
+                break;
+            };
+            let shared = Arc::clone(&self.shared);
+            work.spawn(async move { shared.work(Arc::new(claim)).await });
+        }
+        Ok(())
+    }
+
+    async fn until_due(&self) -> Result<Option<Duration>, DispatchError> {
+        let due = self.shared.deduper.next_due().await?;
+        let now = self.shared.clock.now();
+        Ok(due.map(|due| (due - now).to_std().unwrap_or(Duration::ZERO)))
+    }
+
+    /// Claims and works one delivery of the caller's own, for a command on this machine.
+    ///
+    /// Returns false while somebody else holds the item.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn work_one(&self, delivery: DeliveryId) -> Result<bool, DispatchError> {
+        let Some(claim) = self
+            .shared
+            .deduper
+            .claim(delivery, &self.shared.owner)
+            .await?
+        else {
+            return Ok(false);
+        };
+        self.shared.work(Arc::new(claim)).await;
+        Ok(true)
+    }
+}
+
+fn report_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(
+            "a dispatch ended unexpectedly: {error}; its claim runs out and it is taken up again"
+        );
+    }
+}
+
+/// A process of this machine is dead only where the process table proves it.
+fn is_dead(process: &ProcessId, boot: &BootId) -> bool {
+    life_in(boot, process) == Life::Gone
+}
+
+impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.borrow())
+    }
+
+    fn policy(&self) -> Policy {
+        Policy::from(&*self.config())
+    }
+
+    fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+
+    /// Presses an Enter that tmux did not get to, once the text had time to arrive.
+    fn press_enter_later(&self, address: &Address, submit_gap: Duration) {
+        self.afterwards.spawn(enter::press(
+            Arc::clone(&self.runner),
+            address.clone(),
+            submit_gap,
+        ));
+    }
+
+    fn harness(&self, name: &HarnessName) -> Result<Harness, HarnessError> {
+        Harness::resolve(name, &self.config(), &self.around)
+    }
+}

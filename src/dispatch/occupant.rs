@@ -1,0 +1,111 @@
+//! A live session where a dead one was expected: the message goes into it (AC6, AC7).
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::conclude::{Conclusion, Step};
+use super::deliver::Road;
+use super::error::WorkError;
+use super::fence::fence;
+use crate::model::{Session, SessionName};
+use crate::runner::{Address, Machine, Occupant, RunnerError, TmuxServer};
+use crate::store::{Claim, Registered};
+
+impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
+    /// Delivers into whatever live session holds the name of a recorded one.
+    ///
+    /// An occupant that is not the recorded session is registered first, from one answer of tmux, so
+    /// that the delivery's guards name the session that they guard.
+    pub(super) async fn into_occupant(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+    ) -> Result<Conclusion, WorkError> {
+        let occupant = match self.find_occupant(session, name).await {
+            Ok(Some(occupant)) => occupant,
+            Ok(None) => {
+                return Ok(Conclusion::failed(
+                    Step::Delivery,
+                    "the session that held the name is gone again",
+                ));
+            }
+            Err(conclusion) => return Ok(conclusion),
+        };
+        let known = occupant.owner.as_ref() == Some(&session.owner)
+            && session
+                .target
+                .as_ref()
+                .is_some_and(|target| target.is_same_place(&occupant.target));
+        if known {
+            let address = Self::address(session, name);
+            return self
+                .say(claim, session, name, &address, Road::AvertedRespawn)
+                .await;
+        }
+        let session = match self.register_occupant(claim, session, occupant).await? {
+            Ok(session) => session,
+            Err(conclusion) => return Ok(conclusion),
+        };
+        let address = Self::address(&session, name);
+        self.say(claim, &session, name, &address, Road::IntoOccupant)
+            .await
+    }
+
+    /// Looks on the recorded server first, then on the one that new sessions live on.
+    async fn find_occupant(
+        &self,
+        session: &Session,
+        name: &SessionName,
+    ) -> Result<Option<Occupant>, Conclusion> {
+        let recorded = Self::address(session, name);
+        match self.runner.occupant(&recorded).await {
+            Ok(Some(occupant)) => return Ok(Some(occupant)),
+            Ok(None) => {}
+            Err(why) => return Err(Self::unanswered(&why)),
+        }
+        let here = Address {
+            target: None,
+            ..recorded
+        };
+        self.runner
+            .occupant(&here)
+            .await
+            .map_err(|why| Self::unanswered(&why))
+    }
+
+    async fn register_occupant(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        occupant: Occupant,
+    ) -> Result<Result<Session, Conclusion>, WorkError> {
+        let owner = match &occupant.owner {
+            Some(owner) => owner.clone(),
+            // Made by a person or an older program: it is given our options before anything goes in.
+            None => {
+                let fence = fence(&self.deduper, claim);
+                match self
+                    .runner
+                    .adopt_options(&occupant, &session.owner, &session.minted_ref, &fence)
+                    .await
+                {
+                    Ok(()) => session.owner.clone(),
+                    Err(RunnerError::FenceLost(_)) => return Err(WorkError::Lost),
+                    Err(RunnerError::Unanswered(why)) => return Ok(Err(Self::unanswered(&why))),
+                    Err(error) => return Ok(Err(Conclusion::failed(Step::Delivery, error))),
+                }
+            }
+        };
+        let registered = Registered {
+            session: session.id,
+            owner,
+            target: Some(occupant.target),
+            harness_session_id: session.harness_session_id.clone(),
+        };
+        self.registry.register(claim, &registered).await?;
+        let open = self.registry.open_session(claim.item.id).await?;
+        Ok(open
+            .ok_or_else(|| Conclusion::failed(Step::Delivery, "the session was closed meanwhile")))
+    }
+}

@@ -1,0 +1,252 @@
+//! The event log's words for what the dispatcher decided.
+
+use chrono::{DateTime, Utc};
+
+use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, Repeat, SpawnFailure};
+use crate::model::{
+    ControlCommand, Detail, DropReason, HarnessName, HoldReason, ItemKind, Session, SessionName,
+};
+use crate::store::{Claim, ClaimedDelivery};
+
+/// The version that is running, as give-ups record it (AC11).
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a record says about the delivery that it is about.
+pub(super) fn about(claim: &Claim, row: &ClaimedDelivery) -> About {
+    About {
+        work_item: claim.item.item.clone(),
+        delivery: row.id,
+        key: row.event.key.clone(),
+        kind: row.event.kind,
+        actor: row.event.actor.clone(),
+    }
+}
+
+pub(super) fn dropped(
+    claim: &Claim,
+    row: &ClaimedDelivery,
+    reason: DropReason,
+    error: Option<&str>,
+) -> Decision {
+    Decision::DispatchDropped {
+        about: about(claim, row),
+        reason,
+        harness: None,
+        tmux_target: None,
+        error: error.map(str::to_owned),
+    }
+}
+
+pub(super) fn held(claim: &Claim, row: &ClaimedDelivery, reason: HoldReason) -> Decision {
+    Decision::DispatchHeld {
+        about: about(claim, row),
+        reason,
+        tmux_target: None,
+        detail: None,
+    }
+}
+
+pub(super) fn failed(
+    claim: &Claim,
+    row: &ClaimedDelivery,
+    error: &str,
+    max_attempts: u32,
+    will_retry: bool,
+) -> Decision {
+    Decision::DispatchFailed {
+        about: about(claim, row),
+        harness: None,
+        tmux_target: None,
+        error: error.to_owned(),
+        attempt: claim.attempts(),
+        max_attempts,
+        will_retry,
+    }
+}
+
+pub(super) fn gave_up_comment(claim: &Claim, error: &str) -> Decision {
+    Decision::PollCommentFailed {
+        about: about(claim, claim.first()),
+        attempts: claim.attempts(),
+        error: error.to_owned(),
+        version: VERSION.to_owned(),
+    }
+}
+
+pub(super) fn gave_up_spawn(claim: &Claim, error: &str) -> Decision {
+    Decision::PollSpawnFailed {
+        about: about(claim, claim.first()),
+        attempts: claim.attempts(),
+        error: error.to_owned(),
+        version: VERSION.to_owned(),
+    }
+}
+
+pub(super) fn succeeded(
+    claim: &Claim,
+    row: &ClaimedDelivery,
+    harness: &HarnessName,
+    name: &SessionName,
+    repeat: Repeat,
+    now: DateTime<Utc>,
+) -> Decision {
+    Decision::DispatchSucceeded {
+        about: about(claim, row),
+        harness: harness.clone(),
+        tmux_target: name.clone(),
+        attempt: claim.attempts(),
+        chars: row.event.body.chars().count() as u64,
+        held_ms: claim
+            .held_before
+            .and_then(|_| u64::try_from((now - row.accepted_at).num_milliseconds()).ok()),
+        possible_repeat: repeat,
+    }
+}
+
+pub(super) fn spawned(claim: &Claim, session: &Session, name: &SessionName) -> Decision {
+    Decision::SessionSpawned {
+        about: about(claim, claim.first()),
+        harness: session.harness.clone(),
+        harness_session_id: session.harness_session_id.clone(),
+        tmux_target: name.clone(),
+        cwd: session.cwd.clone(),
+    }
+}
+
+pub(super) fn spawn_failed(
+    claim: &Claim,
+    harness: &HarnessName,
+    name: &SessionName,
+    reason: SpawnFailure,
+    error: &str,
+    will_retry: bool,
+) -> Decision {
+    Decision::SessionSpawnFailed {
+        about: about(claim, claim.first()),
+        harness: harness.clone(),
+        tmux_target: name.clone(),
+        reason,
+        error: error.to_owned(),
+        attempt: claim.attempts(),
+        will_retry,
+    }
+}
+
+pub(super) fn respawned(
+    claim: &Claim,
+    session: &Session,
+    name: &SessionName,
+    resumed: bool,
+) -> Decision {
+    Decision::SessionRespawned {
+        about: about(claim, claim.first()),
+        harness: session.harness.clone(),
+        harness_session_id: session.harness_session_id.clone(),
+        tmux_target: name.clone(),
+        resumed,
+        ended: None,
+    }
+}
+
+pub(super) fn respawn_averted(
+    claim: &Claim,
+    session: &Session,
+    name: &SessionName,
+    adopted: bool,
+) -> Decision {
+    Decision::SessionRespawnAverted {
+        about: about(claim, claim.first()),
+        harness: session.harness.clone(),
+        tmux_target: name.clone(),
+        adopted,
+    }
+}
+
+pub(super) fn resume_failed(claim: &Claim, session: &Session, error: &str) -> Decision {
+    Decision::SessionResumeFailed {
+        about: about(claim, claim.first()),
+        harness: session.harness.clone(),
+        harness_session_id: session.harness_session_id.clone(),
+        error: error.to_owned(),
+    }
+}
+
+pub(super) fn terminated(
+    claim: &Claim,
+    session: &Session,
+    name: &SessionName,
+    error: Option<String>,
+) -> Decision {
+    Decision::SessionHarnessTerminated {
+        work_item: claim.item.item.clone(),
+        harness: session.harness.clone(),
+        tmux_target: name.clone(),
+        ok: error.is_none(),
+        error,
+    }
+}
+
+pub(super) fn retained(claim: &Claim, name: &SessionName) -> Decision {
+    Decision::SessionRetained {
+        work_item: claim.item.item.clone(),
+        tmux_target: name.clone(),
+    }
+}
+
+pub(super) fn closed(claim: &Claim, session: &Session) -> Decision {
+    Decision::SessionClosed {
+        work_item: claim.item.item.clone(),
+        harness: session.harness.clone(),
+        harness_session_id: session.harness_session_id.clone(),
+        actor: claim.first().event.actor.clone(),
+    }
+}
+
+pub(super) fn autoclosed(claim: &Claim) -> Decision {
+    let merged = matches!(claim.first().event.detail, Detail::Closed { merged: true });
+    let reason = match (claim.item.kind, merged) {
+        (ItemKind::Issue, _) => CloseReason::IssueClosed,
+        (ItemKind::PullRequest, true) => CloseReason::PrMerged,
+        (ItemKind::PullRequest, false) => CloseReason::PrClosed,
+    };
+    Decision::SessionAutoclosed {
+        work_item: claim.item.item.clone(),
+        reason,
+        merged,
+        delivery: Some(claim.first().id),
+    }
+}
+
+pub(super) fn command(claim: &Claim, command: ControlCommand, effect: Effect) -> Decision {
+    let row = claim.first();
+    Decision::ControlCommand {
+        work_item: claim.item.item.clone(),
+        command,
+        via: origin(claim),
+        effect,
+        actor: row.event.actor.clone(),
+        delivery: Some(row.id),
+        key: Some(row.event.key.clone()),
+        error: None,
+    }
+}
+
+pub(super) fn rejected(claim: &Claim, command: ControlCommand, reason: DropReason) -> Decision {
+    let row = claim.first();
+    Decision::ControlRejected {
+        work_item: claim.item.item.clone(),
+        command,
+        via: origin(claim),
+        reason,
+        actor: row.event.actor.clone(),
+        delivery: Some(row.id),
+        key: Some(row.event.key.clone()),
+    }
+}
+
+fn origin(claim: &Claim) -> ControlOrigin {
+    match claim.first().event.detail {
+        Detail::Command { .. } => ControlOrigin::Cli,
+        _ => ControlOrigin::Comment,
+    }
+}

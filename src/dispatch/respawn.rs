@@ -1,0 +1,272 @@
+//! Respawning a session that ended, with its conversation resumed where the harness can (AC12).
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
+use super::conclude::{Conclusion, Step};
+use super::deliver::Road;
+use super::error::WorkError;
+use super::{message, records};
+use crate::eventlog::Repeat;
+use crate::harness::{Harness, Launch};
+use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
+use crate::runner::{Machine, Probe, TmuxServer};
+use crate::store::{Claim, NewAttempt, Registered, SessionChange};
+use crate::workspace;
+
+/// Whether an attempt goes on with the recorded conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conversation {
+    /// It is resumed.
+    Resumed,
+    /// A new one begins.
+    Fresh,
+}
+
+/// What is to be respawned, and what it is to be told.
+struct Respawn<'a> {
+    claim: &'a Arc<Claim>,
+    session: Session,
+    name: SessionName,
+    repeat: Repeat,
+}
+
+impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
+    /// Respawns a session that was found dead; its boot prompt is the claimed message.
+    pub(super) async fn respawn(
+        &self,
+        claim: &Arc<Claim>,
+        session: Session,
+        name: SessionName,
+        repeat: Repeat,
+    ) -> Result<Conclusion, WorkError> {
+        // Asked once more: a session that seemed dead a moment ago may be live after all (AC6).
+        match self.runner.probe(&Self::address(&session, &name)).await {
+            Probe::Live => return Box::pin(self.into_occupant(claim, &session, &name)).await,
+            Probe::Unknown(why) => return Ok(Self::unanswered(&why)),
+            Probe::Dead(_) => {}
+        }
+        let harness = match self.harness(&session.harness) {
+            Ok(harness) => harness,
+            Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
+        };
+        if let Err(error) = workspace::prepare(&session.cwd) {
+            return Ok(Conclusion::failed(Step::Delivery, error));
+        }
+        let mut respawn = Respawn {
+            claim,
+            session,
+            name,
+            repeat,
+        };
+        if let Some(launch) = self.resumption(&respawn, &harness) {
+            let (owner, ran) = self
+                .respawn_once(&respawn, &harness, launch, Conversation::Resumed)
+                .await?;
+            let Ran::Failed(error) = ran else {
+                return self
+                    .after_respawn(respawn, owner, ran, Conversation::Resumed)
+                    .await;
+            };
+            self.log
+                .emit(&records::resume_failed(claim, &respawn.session, &error));
+        }
+        respawn.session.harness_session_id = HarnessSessionId::mint();
+        let launch = harness.fresh(&respawn.session.harness_session_id);
+        let (owner, ran) = self
+            .respawn_once(&respawn, &harness, launch, Conversation::Fresh)
+            .await?;
+        self.after_respawn(respawn, owner, ran, Conversation::Fresh)
+            .await
+    }
+
+    /// Returns how to resume the session's conversation, or says why it cannot be.
+    fn resumption(&self, respawn: &Respawn<'_>, harness: &Harness) -> Option<Launch> {
+        if !self.config().routing.tmux.resume_on_respawn {
+            return None;
+        }
+        let launch = harness.resume(&respawn.session.harness_session_id);
+        if launch.is_none() {
+            let error = format!(
+                "{} cannot resume a conversation; a fresh one begins",
+                harness.name()
+            );
+            self.log.emit(&records::resume_failed(
+                respawn.claim,
+                &respawn.session,
+                &error,
+            ));
+        }
+        launch
+    }
+
+    async fn respawn_once(
+        &self,
+        respawn: &Respawn<'_>,
+        harness: &Harness,
+        launch: Launch,
+        conversation: Conversation,
+    ) -> Result<(OwnerId, Ran), WorkError> {
+        let Respawn {
+            claim,
+            session,
+            name,
+            repeat,
+        } = respawn;
+        let owner = OwnerId::mint();
+        let boot = claim.first().id;
+        let text = self.prompts().message(
+            &claim.item.item,
+            &claim.first().event,
+            &claim.others(),
+            *repeat,
+        );
+        let prompt = match message::fit(&text, &session.cwd, boot) {
+            Ok(prompt) => prompt,
+            Err(error) => return Ok((owner, Ran::NotRun(Refusal::Answered(error.to_string())))),
+        };
+        let attempt = NewAttempt {
+            owner: owner.clone(),
+            harness_session_id: session.harness_session_id.clone(),
+            resumed: conversation == Conversation::Resumed,
+            boot_delivery: boot,
+        };
+        self.registry
+            .begin_respawn(claim, session.id, &attempt)
+            .await?;
+        let attempt = Attempt {
+            owner: owner.clone(),
+            address: Self::address(session, name),
+            minted: &session.minted_ref,
+            harness,
+            launch,
+            cwd: session.cwd.clone(),
+            prompt,
+            boot,
+        };
+        let ran = self.run_attempt(claim, attempt).await?;
+        Ok((owner, ran))
+    }
+
+    async fn after_respawn(
+        &self,
+        respawn: Respawn<'_>,
+        owner: OwnerId,
+        ran: Ran,
+        conversation: Conversation,
+    ) -> Result<Conclusion, WorkError> {
+        let (claim, id) = (respawn.claim, respawn.session.id);
+        match ran {
+            Ran::Up(target) => Ok(self.respawned(&respawn, owner, Some(target), conversation)),
+            // Started and ended in its window: it read the message, as far as anybody can tell.
+            Ran::EndedClean(target) => {
+                let respawn = Respawn {
+                    repeat: Repeat::Possible,
+                    ..respawn
+                };
+                Ok(self.respawned(&respawn, owner, target, conversation))
+            }
+            Ran::Occupied => {
+                self.registry.abandon_attempt(claim, id).await?;
+                match self.registry.open_session(claim.item.id).await? {
+                    Some(session) => {
+                        Box::pin(self.into_occupant(claim, &session, &respawn.name)).await
+                    }
+                    None => Ok(Conclusion::failed(
+                        Step::Delivery,
+                        "the session was closed meanwhile",
+                    )),
+                }
+            }
+            Ran::Unclearable(detail) => {
+                self.registry.abandon_attempt(claim, id).await?;
+                Ok(Conclusion::Skipped { detail })
+            }
+            Ran::Failed(error) => {
+                self.registry.abandon_attempt(claim, id).await?;
+                Ok(Conclusion::failed(Step::Delivery, error))
+            }
+            Ran::NotRun(refusal) => {
+                self.registry.abandon_attempt(claim, id).await?;
+                Ok(Conclusion::failed(Step::Delivery, refusal.into_text()))
+            }
+            Ran::Unresolved(why) => {
+                tracing::warn!(item = %claim.item.item, "a respawn is not resolved yet: {why}");
+                Ok(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: RESOLVE_AGAIN,
+                })
+            }
+        }
+    }
+
+    fn respawned(
+        &self,
+        respawn: &Respawn<'_>,
+        owner: OwnerId,
+        target: Option<TmuxTarget>,
+        conversation: Conversation,
+    ) -> Conclusion {
+        let Respawn {
+            claim,
+            session,
+            name,
+            repeat,
+        } = respawn;
+        let mut delivered = self.arrival(claim, session, name, *repeat, Road::Straight);
+        delivered.change = Some(SessionChange::Register(Registered {
+            session: session.id,
+            owner,
+            target,
+            harness_session_id: session.harness_session_id.clone(),
+        }));
+        let resumed = conversation == Conversation::Resumed;
+        delivered
+            .records
+            .insert(0, records::respawned(claim, session, name, resumed));
+        Conclusion::Delivered(delivered)
+    }
+
+    /// Brings an attempt that was left under way to its end before anything new begins.
+    ///
+    /// Returns the session as it is then, or a conclusion where it cannot be told yet.
+    pub(super) async fn settle_attempt(
+        &self,
+        claim: &Arc<Claim>,
+        session: Session,
+    ) -> Result<Result<Session, Conclusion>, WorkError> {
+        let Some(attempt) = session.attempt.clone() else {
+            return Ok(Ok(session));
+        };
+        let Ok(name) = session.minted_ref.session_name() else {
+            return Ok(Ok(session));
+        };
+        match self.resolve_attempt(&name, &attempt.owner).await {
+            Ran::Up(target) => {
+                let registered = Registered {
+                    session: session.id,
+                    owner: attempt.owner,
+                    target: Some(target),
+                    harness_session_id: attempt.harness_session_id,
+                };
+                self.registry.register(claim, &registered).await?;
+            }
+            Ran::Unresolved(why) => {
+                tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {why}");
+                return Ok(Err(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: RESOLVE_AGAIN,
+                }));
+            }
+            _ => self.registry.abandon_attempt(claim, session.id).await?,
+        }
+        let open = self.registry.open_session(claim.item.id).await?;
+        Ok(open.ok_or_else(|| {
+            Conclusion::failed(
+                Step::Delivery,
+                "the session was closed while its respawn was looked up",
+            )
+        }))
+    }
+}

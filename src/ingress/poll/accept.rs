@@ -1,0 +1,157 @@
+//! From a text on GitHub to an arrival in the inbox: key, author of the act, guards, baseline.
+
+use super::inputs::{self, Text};
+use super::records;
+use super::repo::{RepoCycle, StepError};
+use crate::eventlog::Decision;
+use crate::model::{Class, Edit, Event, Source};
+use crate::routing::guard::{Verdict, judge};
+use crate::store::{Acceptance, Arrival, ArrivalOutcome, Change, Disposition, ItemRow};
+
+impl RepoCycle<'_> {
+    /// Accepts a batch in one transaction, then says what came of it.
+    pub(super) async fn accept(&mut self, batch: Acceptance) -> Result<(), StepError> {
+        let accepted = self.poller.store.inbox().accept(&batch).await?;
+        for sighted in &accepted.sightings {
+            if sighted.first_sight {
+                self.report.first_sights += 1;
+            }
+            self.report.accepted += sighted.deliveries.len() as u64;
+            for change in &sighted.changes {
+                self.changed(&sighted.item, *change);
+            }
+        }
+        for (arrival, outcome) in batch.arrivals.iter().zip(&accepted.arrivals) {
+            match outcome {
+                ArrivalOutcome::New { delivery, .. } => {
+                    self.report.accepted += 1;
+                    self.poller
+                        .log
+                        .emit(&records::accepted(&arrival.event, *delivery));
+                }
+                ArrivalOutcome::Dropped { reason, .. } => {
+                    self.report.dropped += 1;
+                    self.poller
+                        .log
+                        .emit(&records::dropped(&arrival.event, *reason));
+                }
+                ArrivalOutcome::Duplicate { .. } => {
+                    self.poller.log.emit(&records::duplicate(&arrival.event))
+                }
+                ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => {}
+            }
+        }
+        self.poller.wake.notify_one();
+        Ok(())
+    }
+
+    fn changed(&mut self, row: &ItemRow, change: Change) {
+        let work_item = row.item.clone();
+        let record = match change {
+            Change::Armed => Decision::ItemArmed {
+                work_item,
+                actor: row.armed_by.clone(),
+                count: row.armed_count,
+            },
+            Change::Disarmed => Decision::ItemDisarmed {
+                work_item,
+                actor: None,
+            },
+            Change::Reopened => Decision::ItemReopened {
+                work_item,
+                actor: None,
+            },
+            Change::Closed => {
+                self.report.closures += 1;
+                Decision::PollClosureDetected {
+                    work_item,
+                    item_kind: row.kind,
+                    merged: row.merged,
+                }
+            }
+            Change::Bound => return,
+        };
+        self.poller.log.emit(&record);
+    }
+
+    /// Turns a text into an arrival; none where this version of it is known already.
+    pub(super) async fn arrival(
+        &self,
+        row: &ItemRow,
+        text: Text,
+    ) -> Result<Option<Arrival>, StepError> {
+        let item = inputs::item(row);
+        let Some(draft) = text.event(&item) else {
+            return Ok(None);
+        };
+        let old = text.updated_at <= row.baseline_at;
+        if old && row.details_at.is_some() {
+            // The reading of its thread has baselined it.
+            return Ok(None);
+        }
+        let known = self.poller.store.inbox().knows(&draft.key).await?;
+        if known {
+            return Ok(Some(self.placed(draft, Disposition::Baseline)));
+        }
+        let edit = if text.may_be_edited() {
+            self.edit(text.node_id.as_deref()).await?
+        } else {
+            Edit::Never
+        };
+        let Some(event) = text.with_edit(edit).event(&item) else {
+            return Ok(None);
+        };
+        // Who reads a thread for the first time is not told all of it; a control word that nobody
+        // acted on yet is the exception, and `details` picks it.
+        let disposition = if old {
+            Disposition::Baseline
+        } else {
+            self.disposition(&event)
+        };
+        Ok(Some(self.placed(event, disposition)))
+    }
+
+    fn placed(&self, event: Event, disposition: Disposition) -> Arrival {
+        Arrival {
+            event,
+            source: Source::Poll,
+            guid: None,
+            disposition,
+        }
+    }
+
+    fn disposition(&self, event: &Event) -> Disposition {
+        match judge(event, &self.policy()) {
+            Verdict::Drop(reason) => Disposition::Drop(reason),
+            Verdict::Deliver => Disposition::Deliver {
+                class: Class::Event,
+            },
+            Verdict::Control(_) => Disposition::Deliver {
+                class: Class::Control,
+            },
+        }
+    }
+
+    /// Learns whether a text was edited, and by whom.
+    async fn edit(&self, node_id: Option<&str>) -> Result<Edit, StepError> {
+        let Some(node_id) = node_id else {
+            return Ok(Edit::ByNobody);
+        };
+        match self.poller.github.last_edit(node_id).await {
+            Ok(edit) => Ok(edit),
+            // A wrong answer now would be kept; the list is read again instead.
+            Err(error) if error.is_transient() => Err(error.into()),
+            // An editor that cannot be learned is nobody.
+            Err(error) => {
+                tracing::warn!("cannot learn who edited {node_id}: {error}");
+                Ok(Edit::ByNobody)
+            }
+        }
+    }
+
+    /// Makes an arrival of an event that needs no baseline: a verdict of CI.
+    pub(super) fn judged(&self, event: Event) -> Arrival {
+        let disposition = self.disposition(&event);
+        self.placed(event, disposition)
+    }
+}

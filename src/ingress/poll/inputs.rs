@@ -1,0 +1,231 @@
+//! GitHub's objects as routing wants them: plain fields, nothing of the API's shape.
+
+use chrono::{DateTime, Utc};
+
+use crate::github::payload::{
+    CheckRun, Comment, CommitStatus, Review, ReviewComment, WorkflowRun, login,
+};
+use crate::model::{Edit, Event};
+use crate::routing::payload::{self, CiInput, ItemInput, LineInput, TextInput};
+use crate::store::ItemRow;
+
+/// Returns what routing needs to know of a work item.
+pub(super) fn item(row: &ItemRow) -> ItemInput {
+    ItemInput {
+        repo: row.item.repo().clone(),
+        repo_id: row.repo_id,
+        number: row.item.number(),
+        on: row.kind,
+        title: row.title.clone(),
+        url: row.url.clone(),
+    }
+}
+
+/// A text that somebody wrote, of one of three kinds.
+#[derive(Debug, Clone)]
+pub(super) struct Text {
+    /// What routing needs.
+    input: TextInput,
+    /// Its id in GraphQL.
+    pub(super) node_id: Option<String>,
+    /// When it was touched last; also moves without an edit.
+    pub(super) updated_at: DateTime<Utc>,
+    kind: TextKind,
+}
+
+#[derive(Debug, Clone)]
+enum TextKind {
+    Comment,
+    Line(LineInput),
+    Review { state: String },
+}
+
+impl Text {
+    /// Reads a conversation comment; none where GitHub left out when it was written.
+    pub(super) fn of_comment(comment: &Comment) -> Option<Self> {
+        let created_at = comment.created_at?;
+        Some(Self {
+            input: TextInput {
+                id: comment.id,
+                body: comment.body.clone().unwrap_or_default(),
+                author: login(comment.user.as_ref()),
+                edit: Edit::Never,
+                url: comment.html_url.clone().unwrap_or_default(),
+                created_at,
+            },
+            node_id: comment.node_id.clone(),
+            updated_at: comment.updated_at.unwrap_or(created_at),
+            kind: TextKind::Comment,
+        })
+    }
+
+    /// Reads a comment on a line.
+    pub(super) fn of_review_comment(comment: &ReviewComment) -> Option<Self> {
+        let created_at = comment.created_at?;
+        Some(Self {
+            input: TextInput {
+                id: comment.id,
+                body: comment.body.clone().unwrap_or_default(),
+                author: login(comment.user.as_ref()),
+                edit: Edit::Never,
+                url: comment.html_url.clone().unwrap_or_default(),
+                created_at,
+            },
+            node_id: comment.node_id.clone(),
+            updated_at: comment.updated_at.unwrap_or(created_at),
+            kind: TextKind::Line(LineInput {
+                review_id: comment.pull_request_review_id,
+                path: comment.path.clone().unwrap_or_default(),
+                line: comment.line.or(comment.original_line),
+                diff_hunk: comment.diff_hunk.clone().unwrap_or_default(),
+            }),
+        })
+    }
+
+    /// Reads a review; none while it is a draft.
+    pub(super) fn of_review(review: &Review) -> Option<Self> {
+        let submitted_at = review.submitted_at?;
+        Some(Self {
+            input: TextInput {
+                id: review.id,
+                body: review.body.clone().unwrap_or_default(),
+                author: login(review.user.as_ref()),
+                edit: Edit::Never,
+                url: review.html_url.clone().unwrap_or_default(),
+                created_at: submitted_at,
+            },
+            node_id: review.node_id.clone(),
+            updated_at: submitted_at,
+            kind: TextKind::Review {
+                state: review.state.clone().unwrap_or_default(),
+            },
+        })
+    }
+
+    /// Tells whether it may have been changed after it was written.
+    ///
+    /// A review does not say when it was touched; a new version of its text under a known id does.
+    pub(super) fn may_be_edited(&self) -> bool {
+        self.updated_at != self.input.created_at
+    }
+
+    /// Returns it with what was learned about its edit.
+    pub(super) fn with_edit(mut self, edit: Edit) -> Self {
+        self.input.edit = edit;
+        self
+    }
+
+    /// Makes the event; none for a review that is no act of its author (pending, dismissed).
+    pub(super) fn event(&self, item: &ItemInput) -> Option<Event> {
+        match &self.kind {
+            TextKind::Comment => Some(payload::issue_comment(item, &self.input)),
+            TextKind::Line(line) => Some(payload::review_comment(item, &self.input, line.clone())),
+            TextKind::Review { state } => payload::review(item, &self.input, state),
+        }
+    }
+}
+
+/// Whether CI has finished with something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It still runs, or has not begun.
+    Running,
+    /// It has a result.
+    Finished,
+}
+
+/// What CI says about a commit.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) progress: Progress,
+    /// The event, where it is one: a failure.
+    pub(super) event: Option<Event>,
+}
+
+pub(super) fn workflow_run(run: &WorkflowRun, item: &ItemInput, sha: &str) -> Option<Verdict> {
+    if run.head_sha.as_deref() != Some(sha) {
+        return None;
+    }
+    let input = CiInput {
+        id: run.id,
+        name: run
+            .name
+            .clone()
+            .or_else(|| run.display_title.clone())
+            .unwrap_or_default(),
+        conclusion: run.conclusion.clone().unwrap_or_default(),
+        head_sha: sha.to_owned(),
+        head_branch: run.head_branch.clone(),
+        summary: run.display_title.clone().unwrap_or_default(),
+        actor: login(run.actor.as_ref()),
+        url: run.html_url.clone().unwrap_or_default(),
+        finished_at: at(run.updated_at.or(run.created_at)),
+    };
+    Some(verdict(run.status.as_deref() == Some("completed"), || {
+        payload::workflow_run(item, input, run.run_attempt.unwrap_or(1))
+    }))
+}
+
+pub(super) fn status(status: &CommitStatus, item: &ItemInput, sha: &str) -> Option<Verdict> {
+    let state = status.state.clone()?;
+    let finished = state != "pending";
+    let input = CiInput {
+        id: status.id,
+        name: status.context.clone().unwrap_or_default(),
+        conclusion: state,
+        head_sha: sha.to_owned(),
+        head_branch: None,
+        summary: status.description.clone().unwrap_or_default(),
+        actor: None,
+        url: status.target_url.clone().unwrap_or_default(),
+        finished_at: at(status.updated_at.or(status.created_at)),
+    };
+    Some(verdict(finished, || payload::status(item, input)))
+}
+
+/// Turns a check into a verdict; none for those of GitHub Actions, which repeat its workflow runs.
+pub(super) fn check_run(check: &CheckRun, item: &ItemInput, sha: &str) -> Option<Verdict> {
+    let app = check
+        .app
+        .as_ref()
+        .and_then(|app| app.slug.clone())
+        .unwrap_or_default();
+    if app == "github-actions" || check.head_sha.as_deref() != Some(sha) {
+        return None;
+    }
+    let said = check.output.as_ref();
+    let summary = said.and_then(|output| output.summary.clone().or_else(|| output.title.clone()));
+    let input = CiInput {
+        id: check.id,
+        name: check.name.clone().unwrap_or_default(),
+        conclusion: check.conclusion.clone().unwrap_or_default(),
+        head_sha: sha.to_owned(),
+        head_branch: None,
+        summary: summary.unwrap_or_default(),
+        actor: None,
+        url: check.html_url.clone().unwrap_or_default(),
+        finished_at: at(check.completed_at.or(check.started_at)),
+    };
+    Some(verdict(
+        check.status.as_deref() == Some("completed"),
+        || payload::check_run(item, input, &app),
+    ))
+}
+
+fn verdict(finished: bool, event: impl FnOnce() -> Option<Event>) -> Verdict {
+    if finished {
+        Verdict {
+            progress: Progress::Finished,
+            event: event(),
+        }
+    } else {
+        Verdict {
+            progress: Progress::Running,
+            event: None,
+        }
+    }
+}
+
+fn at(time: Option<DateTime<Utc>>) -> DateTime<Utc> {
+    time.unwrap_or(DateTime::UNIX_EPOCH)
+}

@@ -1,0 +1,36 @@
+//! The event log's words for what the poller accepted and decided against.
+
+use crate::eventlog::Decision;
+use crate::model::{DeliveryId, DropReason, Event};
+
+pub(super) fn accepted(event: &Event, delivery: DeliveryId) -> Decision {
+    Decision::InboxAccepted {
+        key: event.key.clone(),
+        kind: event.kind,
+        work_items: vec![event.item()],
+        deliveries: vec![delivery],
+        actor: event.actor.clone(),
+        url: Some(event.url.clone()),
+        gh_delivery: None,
+    }
+}
+
+pub(super) fn dropped(event: &Event, reason: DropReason) -> Decision {
+    Decision::RoutingDropped {
+        reason,
+        key: event.key.clone(),
+        kind: event.kind,
+        work_items: vec![event.item()],
+        actor: event.actor.clone(),
+        url: Some(event.url.clone()),
+    }
+}
+
+pub(super) fn duplicate(event: &Event) -> Decision {
+    Decision::InboxDuplicate {
+        key: event.key.clone(),
+        kind: event.kind,
+        work_items: vec![event.item()],
+        gh_delivery: None,
+    }
+}

@@ -1,0 +1,225 @@
+//! Issues and pull requests as the lists show them, judged by policy: which concern us, which are
+//! armed and by whom, and which work item a pull request serves.
+
+use chrono::{DateTime, Utc};
+
+use super::repo::{RepoCycle, StepError};
+use crate::config::SpawnPolicy;
+use crate::github::GitHubError;
+use crate::github::payload::{Issue, IssueEvent, Label, Pull, login};
+use crate::model::{ItemKind, Login, Source, WorkItemRef};
+use crate::routing::resolve::{self, Author, Head, PullRequest};
+use crate::store::{ItemSighting, Pull as PullFacts, Track};
+
+impl RepoCycle<'_> {
+    /// Turns an issue of a list into a sighting; none where GitHub left out when it changed.
+    pub(super) async fn issue_sighting(
+        &self,
+        issue: &Issue,
+        seen_at: DateTime<Utc>,
+    ) -> Result<Option<ItemSighting>, StepError> {
+        let Some(updated_at) = issue.updated_at else {
+            return Ok(None);
+        };
+        let item = self.repo.item(issue.number);
+        let kind = if issue.pull_request.is_some() {
+            ItemKind::PullRequest
+        } else {
+            ItemKind::Issue
+        };
+        let author = login(issue.user.as_ref());
+        let open = issue.state.as_deref() != Some("closed");
+        let listed = issue.has_label(&self.source.label) && self.monitors(kind);
+        let (armed, armed_by) = self
+            .arming(
+                &item,
+                listed && open,
+                issue.labels.as_deref(),
+                author.as_ref(),
+            )
+            .await?;
+        Ok(Some(ItemSighting {
+            item,
+            repo_id: None,
+            kind,
+            title: issue.title.clone().unwrap_or_default(),
+            url: issue.html_url.clone().unwrap_or_default(),
+            author,
+            open,
+            closed_at: issue.closed_at,
+            merged: issue
+                .pull_request
+                .as_ref()
+                .is_some_and(|pull| pull.merged_at.is_some()),
+            updated_at,
+            armed,
+            armed_by,
+            pull: None,
+            seen_at,
+            source: Source::Poll,
+            track: if listed && open {
+                Track::Always
+            } else {
+                Track::OnlyIfKnown
+            },
+        }))
+    }
+
+    /// Turns an open pull request into a sighting; none where it does not concern us.
+    pub(super) async fn pull_sighting(
+        &self,
+        pull: &Pull,
+        seen_at: DateTime<Utc>,
+    ) -> Result<Option<ItemSighting>, StepError> {
+        let Some(updated_at) = pull.updated_at else {
+            return Ok(None);
+        };
+        let item = self.repo.item(pull.number);
+        let author = login(pull.user.as_ref());
+        let listed = has_label(pull.labels.as_deref(), &self.source.label)
+            && self.monitors(ItemKind::PullRequest);
+        let facts = self.pull_facts(pull, author.as_ref()).await?;
+        let serves = facts.as_ref().is_some_and(|facts| facts.binds_to.is_some());
+        if !listed && !serves && self.poller.store.ledger().item(&item).await?.is_none() {
+            return Ok(None);
+        }
+        let (armed, armed_by) = self
+            .arming(&item, listed, pull.labels.as_deref(), author.as_ref())
+            .await?;
+        Ok(Some(ItemSighting {
+            item,
+            repo_id: pull
+                .base
+                .as_ref()
+                .and_then(|base| base.repo.as_ref())
+                .map(|repo| repo.id),
+            kind: ItemKind::PullRequest,
+            title: pull.title.clone().unwrap_or_default(),
+            url: pull.html_url.clone().unwrap_or_default(),
+            author,
+            open: true,
+            closed_at: None,
+            merged: false,
+            updated_at,
+            armed,
+            armed_by,
+            pull: facts,
+            seen_at,
+            source: Source::Poll,
+            track: Track::Always,
+        }))
+    }
+
+    /// Returns a pull request's head, and the known work item that it serves.
+    ///
+    /// A text can name any issue: it counts only where the head is in this repository, or where its
+    /// author is listed.
+    async fn pull_facts(
+        &self,
+        pull: &Pull,
+        author: Option<&Login>,
+    ) -> Result<Option<PullFacts>, StepError> {
+        let Some(head) = &pull.head else {
+            return Ok(None);
+        };
+        let branch = head.branch.clone().unwrap_or_default();
+        let home = pull
+            .base
+            .as_ref()
+            .and_then(|base| base.repo.as_ref())
+            .map(|repo| repo.id);
+        let same_repo = home.is_some() && head.repo.as_ref().map(|repo| repo.id) == home;
+        let named = resolve::binding(&PullRequest {
+            repo: self.repo,
+            number: pull.number,
+            body: pull.body.as_deref().unwrap_or_default(),
+            branch: head.branch.as_deref(),
+            head: if same_repo {
+                Head::SameRepository
+            } else {
+                Head::Elsewhere
+            },
+            author: if self.policy().authorizes(author) {
+                Author::Listed
+            } else {
+                Author::Stranger
+            },
+        });
+        // A number in a text may mean anything: only an item that is known is served.
+        let mut binds_to = None;
+        for candidate in named {
+            if self.poller.store.ledger().item(&candidate).await?.is_some() {
+                binds_to = Some(candidate);
+                break;
+            }
+        }
+        Ok(Some(PullFacts {
+            head_sha: head.sha.clone(),
+            head_branch: branch,
+            same_repo,
+            binds_to,
+        }))
+    }
+
+    /// Tells whether an item is armed, and by whom.
+    async fn arming(
+        &self,
+        item: &WorkItemRef,
+        listed: bool,
+        labels: Option<&[Label]>,
+        author: Option<&Login>,
+    ) -> Result<(bool, Option<Login>), StepError> {
+        let names = labels
+            .unwrap_or_default()
+            .iter()
+            .map(|label| label.name.as_str());
+        if !listed || !self.policy().arms(names) {
+            return Ok((false, None));
+        }
+        Ok((true, self.who_armed(item, author).await?))
+    }
+
+    /// Learns who armed an item, where that is what lets an agent start.
+    async fn who_armed(
+        &self,
+        item: &WorkItemRef,
+        author: Option<&Login>,
+    ) -> Result<Option<Login>, StepError> {
+        let policy = self.policy();
+        // Where a start is asked for, the start is the act that counts. Where every item is armed, it
+        // is the opening of the item. Else it is the label, and the list does not say whose it is.
+        if policy.requires_start() || self.config.routing.spawn_on_unmatched == SpawnPolicy::Always
+        {
+            return Ok(author.cloned());
+        }
+        let known = self.poller.store.ledger().item(item).await?;
+        if let Some(row) = known.filter(|row| row.armed) {
+            return Ok(row.armed_by);
+        }
+        match self.poller.github.issue_events(item).await {
+            Ok(events) => Ok(events
+                .items
+                .iter()
+                .rev()
+                .find(|event| adds_label(event, policy.label()))
+                .and_then(|event| login(event.actor.as_ref()))),
+            Err(GitHubError::NotFound { .. } | GitHubError::Gone { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn has_label(labels: Option<&[Label]>, name: &str) -> bool {
+    labels
+        .unwrap_or_default()
+        .iter()
+        .any(|label| label.name.to_lowercase() == name.to_lowercase())
+}
+
+fn adds_label(event: &IssueEvent, label: &str) -> bool {
+    event.event.as_deref() == Some("labeled")
+        && event
+            .label
+            .as_ref()
+            .is_some_and(|added| added.name.to_lowercase() == label.to_lowercase())
+}
