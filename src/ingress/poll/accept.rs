@@ -84,7 +84,9 @@ impl RepoCycle<'_> {
         let Some(draft) = text.event(&item) else {
             return Ok(None);
         };
-        let old = text.updated_at <= row.baseline_at;
+        // GitHub's times tick in seconds: what carries the second of the first sight may be younger
+        // than it, and a text said once too often is better than one that is lost.
+        let old = text.updated_at < row.baseline_at;
         if old && row.details_at.is_some() {
             // The reading of its thread has baselined it.
             return Ok(None);

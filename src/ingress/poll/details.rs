@@ -52,10 +52,12 @@ impl RepoCycle<'_> {
                 .iter()
                 .filter(|arrival| arrival.disposition == Disposition::Baseline)
                 .count();
-            self.poller.log.emit(&Decision::InboxBaselined {
-                work_item: row.item.clone(),
-                count: old as u64,
-            });
+            if old > 0 {
+                self.poller.log.emit(&Decision::InboxBaselined {
+                    work_item: row.item.clone(),
+                    count: old as u64,
+                });
+            }
         }
         self.accept_arrivals(arrivals, Vec::new()).await?;
         let clear_dirty = vec![(row.item.clone(), mark)];

@@ -188,8 +188,10 @@ impl RepoCycle<'_> {
         let policy = self.policy();
         // Where a start is asked for, the start is the act that counts. Where every item is armed, it
         // is the opening of the item. Else it is the label, and the list does not say whose it is.
-        if policy.requires_start() || self.config.routing.spawn_on_unmatched == SpawnPolicy::Always
-        {
+        if policy.requires_start() {
+            return Ok(None);
+        }
+        if self.config.routing.spawn_on_unmatched == SpawnPolicy::Always {
             return Ok(author.cloned());
         }
         let known = self.poller.store.ledger().item(item).await?;
