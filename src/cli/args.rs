@@ -273,6 +273,7 @@ pub(crate) struct DemoArgs {
 }
 
 #[cfg(test)]
+#[expect(clippy::panic, reason = "how a test of a variant fails")]
 mod tests {
     use clap::CommandFactory;
 

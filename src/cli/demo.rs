@@ -40,8 +40,8 @@ pub(super) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     })
 }
 
-fn show(told: Told<'_>) {
-    match told {
+fn show(told: &Told<'_>) {
+    match *told {
         Told::Scene(number, title) => output::print(&format!(" {number}  {title:<68}")),
         Told::Seen(seen, took) => output::line(format!("→ {seen}  {:.1} s", took.as_secs_f64())),
         Told::Missed(missed) => output::line(format!("→ NOT SEEN: {missed}")),

@@ -51,7 +51,7 @@ pub(super) fn command(
 ) -> Result<Exit, Failure> {
     let (state, reason) = setup::block_on(async {
         let services = Services::open(config.clone(), Source::Cli).await?;
-        let ended = execute(&services, &args.work_item, command).await;
+        let ended = Box::pin(execute(&services, &args.work_item, command)).await;
         services.store.close().await;
         ended
     })?;
@@ -85,7 +85,7 @@ async fn execute(
     let delivery = accept(services, item, command).await?;
     let began = Instant::now();
     loop {
-        dispatcher.work_one(delivery).await?;
+        Box::pin(dispatcher.work_one(delivery)).await?;
         let Some(row) = services.store.queue().get(delivery).await? else {
             return Err(Failure::of(format!(
                 "the command for {} vanished from the inbox: it was reset meanwhile",
@@ -202,7 +202,7 @@ pub(super) fn reset(
 ) -> Result<Exit, Failure> {
     let reports = setup::block_on(async {
         let services = Services::open(config.clone(), Source::Cli).await?;
-        let done = reset_all(&services, which, mode).await;
+        let done = Box::pin(reset_all(&services, which, mode)).await;
         services.store.close().await;
         done
     })?;
@@ -262,7 +262,7 @@ async fn reset_all(
             let close = OperatorCommand::Close {
                 tmux: crate::model::TmuxFate::AsConfigured,
             };
-            let (state, reason) = execute(services, item, close).await?;
+            let (state, reason) = Box::pin(execute(services, item, close)).await?;
             if state != DeliveryState::Delivered {
                 let why = reason.unwrap_or_else(|| state.to_string());
                 return Err(Failure::of(format!(
@@ -316,7 +316,7 @@ fn describe(report: &ResetReport, mode: Mode) -> String {
         removed(report).join(", ")
     );
     if report.queued > 0 {
-        text.push_str(&format!(", {} waiting deliveries", report.queued));
+        text = format!("{text}, {} waiting deliveries", report.queued);
     }
     if report
         .sessions

@@ -157,6 +157,7 @@ fn proven_holder(file: &mut File) -> Option<Holder> {
 }
 
 #[cfg(test)]
+#[expect(clippy::panic, reason = "how a test of a variant fails")]
 mod tests {
     use super::*;
 

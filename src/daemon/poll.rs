@@ -330,7 +330,7 @@ impl Daemon {
                 }
             }
             Err(error) => {
-                tracing::error!("cannot look for events that another version gave up: {error}")
+                tracing::error!("cannot look for events that another version gave up: {error}");
             }
         }
     }

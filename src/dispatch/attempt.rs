@@ -198,13 +198,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(Some(occupant)) if occupant.owner.as_ref() == Some(owner) => {
                 self.watch(owner, &SpawnedPane::from(&occupant)).await
             }
-            Ok(_) => self.from_record(owner).await,
+            Ok(_) => self.read_record(owner).await,
             Err(why) => Ran::Unresolved(why.to_string()),
         }
     }
 
     /// Reads from its record how a harness ended that no session shows any more.
-    async fn from_record(&self, owner: &OwnerId) -> Ran {
+    async fn read_record(&self, owner: &OwnerId) -> Ran {
         let paths = HostPaths::new(&self.config().state.root, owner);
         let record =
             blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;

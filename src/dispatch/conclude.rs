@@ -15,7 +15,7 @@ use crate::store::{Claim, Rearm, Release, SessionChange, Settlement};
 #[derive(Debug)]
 pub(super) enum Conclusion {
     /// The text is in the session, or the command was executed.
-    Delivered(Delivered),
+    Delivered(Box<Delivered>),
     /// Decided against.
     Dropped(DropReason),
     /// The name is held by something neither live nor clearable: never tried again (AC8).
@@ -64,6 +64,10 @@ pub(super) enum Step {
 }
 
 impl Conclusion {
+    pub(super) fn delivered(delivered: Delivered) -> Self {
+        Self::Delivered(Box::new(delivered))
+    }
+
     pub(super) fn failed(step: Step, error: impl std::fmt::Display) -> Self {
         Self::Failed(Failure {
             step,
@@ -85,7 +89,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     repeat,
                     change,
                     records,
-                } = delivered;
+                } = *delivered;
                 let possible_repeat = repeat == Repeat::Possible;
                 self.deduper
                     .settle(claim, Settlement::Delivered { possible_repeat }, change)

@@ -142,7 +142,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             ControlCommand::Stop,
             Effect::Stopped,
         ));
-        Ok(Conclusion::Delivered(delivered))
+        Ok(Conclusion::delivered(delivered))
     }
 
     async fn close(&self, claim: &Arc<Claim>, fate: TmuxFate) -> Result<Conclusion, WorkError> {
@@ -150,7 +150,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Ok(Conclusion::Dropped(DropReason::NoSession));
         };
         Ok(match self.end_session(claim, &session, fate).await? {
-            Ok(delivered) => Conclusion::Delivered(delivered),
+            Ok(delivered) => Conclusion::delivered(delivered),
             Err(conclusion) => conclusion,
         })
     }
@@ -178,7 +178,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .drop_queued(claim, DropReason::ItemClosed)
             .await?;
         self.ledger.clear_control(claim).await?;
-        Ok(Conclusion::Delivered(delivered))
+        Ok(Conclusion::delivered(delivered))
     }
 
     /// Ends a session as configured and returns what to write down, or why it has to wait.
@@ -279,7 +279,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         effect: Effect,
         change: Option<SessionChange>,
     ) -> Conclusion {
-        Conclusion::Delivered(Delivered {
+        Conclusion::delivered(Delivered {
             repeat: Repeat::No,
             change,
             records: vec![records::command(claim, command, effect)],

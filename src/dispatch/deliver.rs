@@ -205,7 +205,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(RunnerError::Changed { .. } | RunnerError::NotAdopted { .. })
                 if road == Road::Straight =>
             {
-                Box::pin(self.into_occupant(claim, session, name)).await
+                Box::pin(self.say_to_occupant(claim, session, name)).await
             }
             Err(RunnerError::FenceLost(_)) => Err(WorkError::Lost),
             Err(RunnerError::Unanswered(why)) => Ok(Self::unanswered(&why)),
@@ -233,7 +233,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         repeat: Repeat,
         road: Road,
     ) -> Conclusion {
-        Conclusion::Delivered(self.arrival(claim, session, name, repeat, road))
+        Conclusion::delivered(self.arrival(claim, session, name, repeat, road))
     }
 
     /// What is written down about a message that is in the session.

@@ -32,7 +32,7 @@ pub(super) async fn press<T: TmuxServer, M: Machine>(
                 tracing::debug!(session = %address.name, %reason, "an Enter is outstanding");
             }
             Err(error) => {
-                tracing::debug!(session = %address.name, "an outstanding Enter was not settled: {error}")
+                tracing::debug!(session = %address.name, "an outstanding Enter was not settled: {error}");
             }
         }
     }

@@ -16,7 +16,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ///
     /// An occupant that is not the recorded session is registered first, from one answer of tmux, so
     /// that the delivery's guards name the session that they guard.
-    pub(super) async fn into_occupant(
+    pub(super) async fn say_to_occupant(
         &self,
         claim: &Arc<Claim>,
         session: &Session,

@@ -43,7 +43,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Result<Conclusion, WorkError> {
         // Asked once more: a session that seemed dead a moment ago may be live after all (AC6).
         match self.runner.probe(&Self::address(&session, &name)).await {
-            Probe::Live => return Box::pin(self.into_occupant(claim, &session, &name)).await,
+            Probe::Live => return Box::pin(self.say_to_occupant(claim, &session, &name)).await,
             Probe::Unknown(why) => return Ok(Self::unanswered(&why)),
             Probe::Dead(_) => {}
         }
@@ -171,7 +171,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 match self.registry.open_session(claim.item.id).await? {
                     Some(session) => {
-                        Box::pin(self.into_occupant(claim, &session, &respawn.name)).await
+                        Box::pin(self.say_to_occupant(claim, &session, &respawn.name)).await
                     }
                     None => Ok(Conclusion::failed(
                         Step::Delivery,
@@ -225,7 +225,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         delivered
             .records
             .insert(0, records::respawned(claim, session, name, resumed));
-        Conclusion::Delivered(delivered)
+        Conclusion::delivered(delivered)
     }
 
     /// Brings an attempt that was left under way to its end before anything new begins.

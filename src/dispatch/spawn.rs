@@ -198,7 +198,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             target,
             harness_session_id: session.harness_session_id.clone(),
         });
-        Conclusion::Delivered(Delivered {
+        Conclusion::delivered(Delivered {
             repeat: Repeat::No,
             change: Some(change),
             records: said,

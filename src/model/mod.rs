@@ -9,6 +9,7 @@ mod event;
 mod hosting;
 mod login;
 mod process_id;
+mod repo;
 mod session;
 pub mod text;
 mod work_item;
@@ -22,8 +23,9 @@ pub use event::{Detail, Edit, Event, EventKey, EventKind, ItemKind, Source, cont
 pub use hosting::{AfterEnd, Ending, HostPaths, Phase, PromptPassing, Record, Spec};
 pub use login::Login;
 pub use process_id::{BootId, ProcessId};
+pub use repo::{DEFAULT_HOST, RefError, RepoRef};
 pub use session::{
     BadId, HarnessName, HarnessSessionId, OwnerId, PaneId, RespawnAttempt, Session, SessionStatus,
     TmuxSessionId, TmuxSocket, TmuxTarget,
 };
-pub use work_item::{DEFAULT_HOST, RefError, RepoRef, SessionName, WorkItemRef};
+pub use work_item::{SessionName, WorkItemRef};

@@ -1,183 +1,14 @@
-//! Repositories and work items: identity, display, and the name of their tmux session.
+//! Work items: identity, display, and the name of their tmux session.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The host that is left out of every ref.
-pub const DEFAULT_HOST: &str = "github.com";
+use super::{DEFAULT_HOST, RefError, RepoRef};
 
 /// tmux keeps longer names, but every file name and message that carries one stays below 255 bytes.
 const MAX_SLUG: usize = 240;
-
-/// Why a text is not a repository or a work item.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RefError {
-    /// The text does not follow the grammar.
-    #[error(
-        "{text:?} is not a work item: write github:[<host>/]<owner>/<repo>#<number>, for example github:octo/app#15"
-    )]
-    NotAWorkItem {
-        /// What was given.
-        text: String,
-    },
-    /// The text does not follow the grammar.
-    #[error("{text:?} is not a repository: write [<host>/]<owner>/<repo>, for example octo/app")]
-    NotARepository {
-        /// What was given.
-        text: String,
-    },
-    /// The names are so long that the session's name would not be reversible within tmux's bounds.
-    #[error("{text:?} is too long: its session name would exceed {MAX_SLUG} bytes")]
-    TooLong {
-        /// What was given.
-        text: String,
-    },
-}
-
-/// One repository on one GitHub host.
-///
-/// GitHub names are case-insensitive: equality, hashing and [`key`](Self::key) use the lower-cased
-/// names, display keeps the spelling.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct RepoRef {
-    host: String,
-    owner: String,
-    name: String,
-}
-
-impl RepoRef {
-    /// Makes a repository from its three names.
-    ///
-    /// # Errors
-    /// [`RefError::NotARepository`] when a name has characters that GitHub does not give.
-    pub fn new(host: &str, owner: &str, name: &str) -> Result<Self, RefError> {
-        let valid_host = !host.is_empty()
-            && host
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b".-:".contains(&b))
-            && !host.starts_with(['.', '-', ':'])
-            && (host.contains('.') || host.contains(':') || host.eq_ignore_ascii_case("localhost"));
-        if valid_host && is_name(owner) && is_name(name) {
-            Ok(Self {
-                host: host.to_owned(),
-                owner: owner.to_owned(),
-                name: name.to_owned(),
-            })
-        } else {
-            let text = if host == DEFAULT_HOST {
-                format!("{owner}/{name}")
-            } else {
-                format!("{host}/{owner}/{name}")
-            };
-            Err(RefError::NotARepository { text })
-        }
-    }
-
-    /// Returns the host: `github.com`, or a GHES host with its port if it has one.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// Returns the owner as it was written.
-    #[must_use]
-    pub fn owner(&self) -> &str {
-        &self.owner
-    }
-
-    /// Returns the repository's name as it was written.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the identity: the lower-cased display form.
-    #[must_use]
-    pub fn key(&self) -> String {
-        self.to_string().to_ascii_lowercase()
-    }
-
-    /// Returns the work item with this number.
-    #[must_use]
-    pub fn item(&self, number: u64) -> WorkItemRef {
-        WorkItemRef {
-            repo: self.clone(),
-            number,
-        }
-    }
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name != "."
-        && name != ".."
-        && name.len() <= 100
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-}
-
-impl PartialEq for RepoRef {
-    fn eq(&self, other: &Self) -> bool {
-        self.host.eq_ignore_ascii_case(&other.host)
-            && self.owner.eq_ignore_ascii_case(&other.owner)
-            && self.name.eq_ignore_ascii_case(&other.name)
-    }
-}
-
-impl Eq for RepoRef {}
-
-impl Hash for RepoRef {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
-    }
-}
-
-/// `owner/repo`, or `host/owner/repo` where the host is not github.com.
-impl fmt::Display for RepoRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.host.eq_ignore_ascii_case(DEFAULT_HOST) {
-            write!(f, "{}/", self.host)?;
-        }
-        write!(f, "{}/{}", self.owner, self.name)
-    }
-}
-
-impl FromStr for RepoRef {
-    type Err = RefError;
-
-    fn from_str(text: &str) -> Result<Self, RefError> {
-        let parts: Vec<&str> = text.split('/').collect();
-        match parts[..] {
-            [owner, name] => Self::new(DEFAULT_HOST, owner, name),
-            [host, owner, name] => Self::new(host, owner, name),
-            _ => Err(RefError::NotARepository {
-                text: text.to_owned(),
-            }),
-        }
-        .map_err(|_| RefError::NotARepository {
-            text: text.to_owned(),
-        })
-    }
-}
-
-impl TryFrom<String> for RepoRef {
-    type Error = RefError;
-
-    fn try_from(text: String) -> Result<Self, RefError> {
-        text.parse()
-    }
-}
-
-impl From<RepoRef> for String {
-    fn from(repo: RepoRef) -> Self {
-        repo.to_string()
-    }
-}
 
 /// One issue or pull request that the loop may work on.
 ///
@@ -191,6 +22,10 @@ pub struct WorkItemRef {
 }
 
 impl WorkItemRef {
+    pub(super) fn of(repo: RepoRef, number: u64) -> Self {
+        Self { repo, number }
+    }
+
     /// Returns the repository.
     #[must_use]
     pub fn repo(&self) -> &RepoRef {
@@ -234,13 +69,13 @@ impl WorkItemRef {
     /// [`RefError::TooLong`] when the slug would exceed 240 bytes.
     pub fn session_name(&self) -> Result<SessionName, RefError> {
         let mut slug = String::from("github-");
-        if !self.repo.host.eq_ignore_ascii_case(DEFAULT_HOST) {
-            push_escaped(&mut slug, &self.repo.host);
+        if !self.repo.host().eq_ignore_ascii_case(DEFAULT_HOST) {
+            push_escaped(&mut slug, self.repo.host());
             slug.push_str("--");
         }
-        push_escaped(&mut slug, &self.repo.owner);
+        push_escaped(&mut slug, self.repo.owner());
         slug.push_str("--");
-        push_escaped(&mut slug, &self.repo.name);
+        push_escaped(&mut slug, self.repo.name());
         slug.push('-');
         slug.push_str(&self.number.to_string());
         if slug.len() > MAX_SLUG {

@@ -50,23 +50,26 @@ pub enum Afterwards {
 ///
 /// # Errors
 /// When the stage cannot be set: no tmux, no room for a folder, no port.
-pub async fn tell(afterwards: Afterwards, teller: impl Fn(Told<'_>)) -> Result<Ending, StageError> {
+pub async fn tell(
+    afterwards: Afterwards,
+    teller: impl Fn(&Told<'_>),
+) -> Result<Ending, StageError> {
     let began = Instant::now();
     let mut stage = Stage::set().await?;
     let mut kept = 0;
     for (at, scene) in scenes::SCENES.iter().enumerate() {
-        teller(Told::Scene(at + 1, scene.title));
+        teller(&Told::Scene(at + 1, scene.title));
         let scene_began = Instant::now();
         match scenes::play(scene.act, &mut stage).await {
-            Ok(seen) => teller(Told::Seen(&seen, scene_began.elapsed())),
+            Ok(seen) => teller(&Told::Seen(&seen, scene_began.elapsed())),
             Err(missed) => {
-                teller(Told::Missed(&missed));
+                teller(&Told::Missed(&missed));
                 break;
             }
         }
         kept += 1;
         if scene.shows_screen {
-            teller(Told::Screen(&stage.screen().await));
+            teller(&Told::Screen(&stage.screen().await));
         }
     }
     let look_around = match afterwards {

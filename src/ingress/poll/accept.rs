@@ -36,7 +36,7 @@ impl RepoCycle<'_> {
                         .emit(&records::dropped(&arrival.event, *reason));
                 }
                 ArrivalOutcome::Duplicate { .. } => {
-                    self.poller.log.emit(&records::duplicate(&arrival.event))
+                    self.poller.log.emit(&records::duplicate(&arrival.event));
                 }
                 ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => {}
             }
