@@ -8,8 +8,9 @@ pub fn lf(text: &str) -> String {
 
 /// Removes everything that a terminal or a reader could act on instead of showing it.
 ///
-/// CRLF and CR become LF; C0 except tab and newline, DEL, C1 and the bidirectional controls go.
-/// Without ESC and C1 no sequence can end the bracketed paste early (measured on tmux 3.3a to 3.7).
+/// CRLF and CR become LF; C0 except tab and newline, DEL, C1, the bidirectional controls and the tag
+/// characters go. Without ESC and C1 no sequence can end the bracketed paste early (measured on tmux
+/// 3.3a to 3.7); tags spell out text that agents read and people do not see.
 #[must_use]
 pub fn clean(text: &str) -> String {
     lf(text).chars().filter(|c| is_harmless(*c)).collect()
@@ -23,7 +24,8 @@ fn is_harmless(c: char) -> bool {
         | '\u{200e}'
         | '\u{200f}'
         | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}' => false,
+        | '\u{2066}'..='\u{2069}'
+        | '\u{e0000}'..='\u{e007f}' => false,
         _ => true,
     }
 }
@@ -53,6 +55,7 @@ mod tests {
             clean("a\u{1b}[201~b\u{9b}c\rd\r\ne\0f\u{202e}g"),
             "a[201~bc\nd\nefg"
         );
+        assert_eq!(clean("seen\u{e0068}\u{e0069}\u{e0001}"), "seen");
         assert_eq!(clean("tab\tand\nemoji 🙂 stay"), "tab\tand\nemoji 🙂 stay");
     }
 

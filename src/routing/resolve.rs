@@ -77,6 +77,9 @@ pub fn branch_issue(branch: &str) -> Option<u64> {
     })
 }
 
+/// Longer than `owner/name` can be; what goes on without an end is no reference.
+const MAX_NAME: usize = 256;
+
 const KEYWORDS: [&str; 9] = [
     "closes", "closed", "close", "fixes", "fixed", "fix", "resolves", "resolved", "resolve",
 ];
@@ -141,7 +144,8 @@ fn reference(text: &str, repo: &RepoRef) -> Option<WorkItemRef> {
         let (number, after) = number(parts.next()?)?;
         (RepoRef::new(host, owner, name).ok()?, number, after)
     } else {
-        let end = text.find(|c: char| c == '#' || c.is_whitespace())?;
+        let mut near = text.char_indices().take(MAX_NAME);
+        let end = near.find_map(|(at, c)| (c == '#' || c.is_whitespace()).then_some(at))?;
         let (owner, name) = text[..end].split_once('/')?;
         let (number, after) = number(text[end..].strip_prefix('#')?)?;
         (RepoRef::new(repo.host(), owner, name).ok()?, number, after)
@@ -282,6 +286,12 @@ mod tests {
             ..forked
         };
         assert_eq!(bound(&listed), all);
+    }
+
+    #[test]
+    fn a_description_of_keywords_alone_is_read_in_one_go() {
+        let body = "fix:".repeat(60_000);
+        assert!(closing_references(&body, &repo()).is_empty());
     }
 
     proptest! {

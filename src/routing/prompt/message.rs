@@ -32,7 +32,7 @@ impl Values {
             text: &one_line(&first.title, usize::MAX),
             cap: TITLE_CAP,
             keep: Keep::Start,
-            url: &first.url,
+            url: &url(first),
         };
         Self(vec![
             ("actor", actor(first)),
@@ -56,8 +56,7 @@ impl Values {
 /// Returns the first line of a message: who did what, on which item, and where it stands.
 ///
 /// Holds nothing that a stranger could choose.
-#[must_use]
-pub fn header(work_item: &WorkItemRef, first: &Event, rest: &[Event]) -> String {
+pub(super) fn header(work_item: &WorkItemRef, first: &Event, rest: &[Event]) -> String {
     let by = match (&first.actor, &first.edit) {
         (None, _) => String::new(),
         (Some(_), Edit::By(editor)) if Some(editor) != first.actor.as_ref() => {
@@ -112,16 +111,6 @@ pub(super) fn whole(header: &str, body: &str, repeat: Repeat) -> String {
     format!("{header}{notice}{gap}{body}")
 }
 
-/// Says that a message is too long to be pasted and in which file it stands.
-#[must_use]
-pub fn spilled(header: &str, path: &str, characters: usize) -> String {
-    let path = one_line(path, usize::MAX);
-    format!(
-        "{header}\n\nThe message is long ({characters} characters), so it stands in a file. Read all of it before you \
-         go on:\n{path}"
-    )
-}
-
 fn actor(event: &Event) -> String {
     event.actor.as_ref().map_or_else(
         || "nobody".to_owned(),
@@ -129,8 +118,17 @@ fn actor(event: &Event) -> String {
     )
 }
 
+/// Where the event stands on GitHub; nothing where somebody else chose the address.
+///
+/// The address of a commit status is whatever its CI wrote there: it is quoted with the rest of it.
 fn url(event: &Event) -> String {
-    one_line(&event.url, URL_CAP)
+    let is_address = (event.url.starts_with("https://") || event.url.starts_with("http://"))
+        && event.url.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_address && event.kind != EventKind::Status {
+        one_line(&event.url, URL_CAP)
+    } else {
+        String::new()
+    }
 }
 
 fn item_name(event: &Event) -> String {
@@ -210,7 +208,9 @@ fn text(first: &Event, rest: &[Event]) -> String {
         } else {
             format!(" by {}", actor(event))
         };
-        format!("Comment {number} of {comments}{by}: {}\n{text}", url(event))
+        let url = url(event);
+        let gap = if url.is_empty() { "" } else { " " };
+        format!("Comment {number} of {comments}{by}:{gap}{url}\n{text}")
     });
     parts
         .filter(|part| !part.is_empty())
@@ -248,7 +248,7 @@ fn said(event: &Event) -> String {
                 text: &format!("{}{at}\n{diff_hunk}", one_line(path, 1000)),
                 cap: HUNK_CAP,
                 keep: Keep::End,
-                url: &event.url,
+                url: &url(event),
             };
             format!("{}\n\n{}", quote.render(), own_words(event))
         }
@@ -287,6 +287,9 @@ fn ci(event: &Event) -> String {
     if let Some(attempt) = attempt.filter(|attempt| *attempt > 1) {
         facts.push(format!("attempt: {attempt}"));
     }
+    if event.kind == EventKind::Status && !event.url.is_empty() {
+        facts.push(format!("link: {}", one_line(&event.url, URL_CAP)));
+    }
     if !summary.trim().is_empty() {
         facts.push(format!("\n{}", summary.trim()));
     }
@@ -296,7 +299,7 @@ fn ci(event: &Event) -> String {
         text: &facts.join("\n"),
         cap: CI_CAP,
         keep: Keep::Start,
-        url: &event.url,
+        url: &url(event),
     };
     quote.render()
 }

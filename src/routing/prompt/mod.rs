@@ -8,10 +8,9 @@ mod message;
 mod quote;
 mod template;
 
-pub use message::{header, spilled};
 pub use template::{PLACEHOLDERS, Placeholder, Template, UnknownPlaceholder};
 
-use message::Values;
+use message::{Values, header};
 
 use crate::eventlog::Repeat;
 use crate::model::{Event, WorkItemRef};

@@ -1,6 +1,6 @@
 //! Quotes the text of others so that it can be told from ours.
 
-use crate::model::text::{clean, one_line};
+use crate::model::text::clean;
 
 /// Which end of a text that is too long is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Quote<'a> {
     /// The longest that is shown, in characters.
     pub(super) cap: usize,
     pub(super) keep: Keep,
-    /// Where the whole text stands.
+    /// Where the whole text stands; empty where that is not known.
     pub(super) url: &'a str,
 }
 
@@ -34,8 +34,11 @@ impl Quote<'_> {
         let fence = fence_for(shown);
         let kept = shown.chars().count();
         let cut = if kept < total {
-            let url = one_line(self.url, 500);
-            format!("\n«cut, {kept} of {total} characters, full text: {url}»")
+            let place = match self.url {
+                "" => String::new(),
+                url => format!(", full text: {url}"),
+            };
+            format!("\n«cut, {kept} of {total} characters{place}»")
         } else {
             String::new()
         };
