@@ -95,7 +95,9 @@ impl RepoCycle<'_> {
         if known {
             return Ok(Some(self.placed(draft, Disposition::Baseline)));
         }
-        let edit = if text.may_be_edited() {
+        // Nobody else's text is delivered, whoever edited it.
+        let matters = self.policy().authorizes(draft.actor.as_ref());
+        let edit = if matters && text.may_be_edited() {
             self.edit(text.node_id.as_deref()).await?
         } else {
             Edit::Never

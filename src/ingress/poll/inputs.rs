@@ -104,9 +104,9 @@ impl Text {
 
     /// Tells whether it may have been changed after it was written.
     ///
-    /// A review does not say when it was touched; a new version of its text under a known id does.
+    /// A review does not say when it was touched, so it may always have been.
     pub(super) fn may_be_edited(&self) -> bool {
-        self.updated_at != self.input.created_at
+        matches!(self.kind, TextKind::Review { .. }) || self.updated_at != self.input.created_at
     }
 
     /// Returns it with what was learned about its edit.
@@ -142,8 +142,12 @@ pub(super) struct Verdict {
     pub(super) event: Option<Event>,
 }
 
+/// Turns a run into a verdict; none for another commit, nor for a fork's run of the same commit, whose
+/// title is a stranger's.
 pub(super) fn workflow_run(run: &WorkflowRun, item: &ItemInput, sha: &str) -> Option<Verdict> {
-    if run.head_sha.as_deref() != Some(sha) {
+    let home = run.head_repository.as_ref().map(|repository| repository.id);
+    let is_foreign = home.is_some() && item.repo_id.is_some() && home != item.repo_id;
+    if is_foreign || run.head_sha.as_deref() != Some(sha) {
         return None;
     }
     let input = CiInput {
@@ -228,4 +232,48 @@ fn verdict(finished: bool, event: impl FnOnce() -> Option<Event>) -> Verdict {
 
 fn at(time: Option<DateTime<Utc>>) -> DateTime<Utc> {
     time.unwrap_or(DateTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ItemKind;
+
+    fn pull_request() -> ItemInput {
+        ItemInput {
+            repo: "octo/app".parse().unwrap(),
+            repo_id: Some(7),
+            number: 20,
+            on: ItemKind::PullRequest,
+            title: String::new(),
+            url: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_review_may_have_been_edited_though_it_does_not_say_so() {
+        let review =
+            json!({"id": 1, "body": "the-loop stop", "submitted_at": "2026-01-30T12:00:00Z"});
+        let review = Text::of_review(&serde_json::from_value(review).unwrap()).unwrap();
+        assert!(review.may_be_edited());
+    }
+
+    #[test]
+    fn a_forks_run_of_the_same_commit_is_no_verdict() {
+        let verdict = |repository: u64| {
+            let run = json!({
+                "id": 1, "head_sha": "abc", "status": "completed", "conclusion": "failure",
+                "display_title": "from a stranger", "head_repository": {"id": repository},
+            });
+            workflow_run(
+                &serde_json::from_value(run).unwrap(),
+                &pull_request(),
+                "abc",
+            )
+        };
+        assert!(verdict(7).is_some());
+        assert!(verdict(8).is_none());
+    }
 }
