@@ -1,7 +1,7 @@
 //! The long-lived parts that daemons and commands share, built once, in order.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +23,12 @@ use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder}
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
 use crate::store::{ClaimOwner, Store, StoreError};
 
+/// The permission bits that let the group and everybody else change a folder.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The permission bit of folders like `/tmp`, which are everybody's on purpose.
+const STICKY: u32 = 0o1000;
+
 /// Why the parts could not be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -33,6 +39,14 @@ pub enum ServiceError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// Others could replace what is in the state root.
+    #[error("the state folder {} {why}; set state.root in the configuration to a folder of yours", path.display())]
+    SharedStateRoot {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        why: &'static str,
     },
     /// tmux is not installed.
     #[error(
@@ -273,15 +287,39 @@ fn socket(config: &Config) -> TmuxSocket {
         .map_or(TmuxSocket::Default, TmuxSocket::Name)
 }
 
+/// Makes the state root, or makes sure that nobody else can put files into it: whoever can replace
+/// the database there decides what agents are told.
 fn make_private(root: &Path) -> Result<(), ServiceError> {
+    let io = |source| ServiceError::StateRoot {
+        path: root.to_owned(),
+        source,
+    };
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(root)
-        .map_err(|source| ServiceError::StateRoot {
-            path: root.to_owned(),
-            source,
-        })
+        .map_err(io)?;
+    let found = std::fs::metadata(root).map_err(io)?;
+    let mode = found.mode() & 0o7777;
+    let shared = |why| ServiceError::SharedStateRoot {
+        path: root.to_owned(),
+        why,
+    };
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(shared("belongs to another user"));
+    }
+    if mode & STICKY != 0 {
+        return Err(shared("is shared by all users"));
+    }
+    if mode & OTHERS_WRITE != 0 {
+        let permissions = Permissions::from_mode(mode & !OTHERS_WRITE);
+        std::fs::set_permissions(root, permissions).map_err(io)?;
+        tracing::warn!(
+            "{} could be written by others and no longer can",
+            root.display()
+        );
+    }
+    Ok(())
 }
 
 fn machine() -> String {
@@ -289,4 +327,56 @@ fn machine() -> String {
         .nodename()
         .to_string_lossy()
         .into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_state_root_is_made_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("a/b");
+        make_private(&root).unwrap();
+        assert_eq!(mode(&root), 0o700);
+    }
+
+    #[test]
+    fn nobody_else_can_write_into_a_state_root_that_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        make_private(dir.path()).unwrap();
+        assert_eq!(mode(dir.path()), 0o755);
+    }
+
+    #[test]
+    fn a_folder_that_is_everybodys_on_purpose_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+        let error = make_private(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("is shared by all users"), "{error}");
+        assert_eq!(mode(dir.path()), 0o1777);
+    }
+
+    #[test]
+    fn a_state_root_of_another_user_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::fs::chown(dir.path(), Some(nobody), None).unwrap();
+            dir.path()
+        } else {
+            Path::new("/usr")
+        };
+        let error = make_private(theirs).unwrap_err().to_string();
+        assert!(
+            error.contains(&theirs.display().to_string())
+                && error.contains("belongs to another user"),
+            "{error}"
+        );
+    }
 }
