@@ -290,8 +290,10 @@ mod tests {
 
     #[test]
     fn a_description_of_keywords_alone_is_read_in_one_go() {
-        let body = "fix:".repeat(60_000);
+        let body = "fix:".repeat(20_000);
+        let began = std::time::Instant::now();
         assert!(closing_references(&body, &repo()).is_empty());
+        assert!(began.elapsed().as_secs() < 10);
     }
 
     proptest! {
