@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::model::RepoRef;
 
 use super::endpoint::encode;
-use super::paging::{Depth, PER_PAGE};
+use super::paging::Depth;
 use super::payload::{CheckRun, CommitStatus, WorkflowRun, parse};
 use super::{GitHub, GitHubError, Listing, Rate};
 
@@ -22,7 +22,7 @@ impl GitHub {
     ) -> Result<Listing<WorkflowRun>, GitHubError> {
         let path = self.inner.endpoint.repo_path(repo)?;
         let sha = encode(head_sha);
-        let url = format!("{path}/actions/runs?head_sha={sha}&per_page={PER_PAGE}");
+        let url = format!("{path}/actions/runs?head_sha={sha}");
         self.linked(&url, Some("workflow_runs"), etag, Depth::Whole)
             .await
     }
@@ -38,7 +38,7 @@ impl GitHub {
         etag: Option<&str>,
     ) -> Result<Listing<CommitStatus>, GitHubError> {
         let path = self.inner.endpoint.repo_path(repo)?;
-        let url = format!("{path}/commits/{}/status?per_page={PER_PAGE}", encode(sha));
+        let url = format!("{path}/commits/{}/status", encode(sha));
         self.linked(&url, Some("statuses"), etag, Depth::Whole)
             .await
     }
@@ -56,7 +56,7 @@ impl GitHub {
     ) -> Result<Listing<CheckRun>, GitHubError> {
         let path = self.inner.endpoint.repo_path(repo)?;
         let sha = encode(sha);
-        let url = format!("{path}/commits/{sha}/check-runs?filter=latest&per_page={PER_PAGE}");
+        let url = format!("{path}/commits/{sha}/check-runs?filter=latest");
         self.linked(&url, Some("check_runs"), etag, Depth::Whole)
             .await
     }

@@ -4,7 +4,6 @@ use serde::de::DeserializeOwned;
 
 use crate::model::{RepoRef, WorkItemRef};
 
-use super::paging::PER_PAGE;
 use super::payload::{
     Comment, Issue, IssueEvent, Pull, Repository, Review, ReviewComment, User, parse,
 };
@@ -97,7 +96,7 @@ impl GitHub {
         self.one("/user", Redirects::Follow).await
     }
 
-    async fn part_of<T: super::paging::Object>(
+    async fn part_of<T: super::pages::Object>(
         &self,
         item: &WorkItemRef,
         kind: &str,
@@ -105,10 +104,7 @@ impl GitHub {
     ) -> Result<Elements<T>, GitHubError> {
         let path = self.inner.endpoint.repo_path(item.repo())?;
         let number = item.number();
-        self.all(&format!(
-            "{path}/{kind}/{number}/{part}?per_page={PER_PAGE}"
-        ))
-        .await
+        self.all(&format!("{path}/{kind}/{number}/{part}")).await
     }
 
     pub(super) async fn one<T: DeserializeOwned>(

@@ -3,7 +3,7 @@
 use crate::model::RepoRef;
 
 use super::endpoint::encode;
-use super::paging::{Depth, Extent, PER_PAGE};
+use super::paging::{Depth, Extent};
 use super::payload::{Comment, Issue, Pull, ReviewComment};
 use super::{Cursor, Elements, GitHub, GitHubError, Listing, NextPage};
 
@@ -80,7 +80,7 @@ impl GitHub {
         etag: Option<&str>,
     ) -> Result<Listing<Pull>, GitHubError> {
         let url = format!(
-            "{}/pulls?state=open&sort=updated&direction=desc&per_page={PER_PAGE}",
+            "{}/pulls?state=open&sort=updated&direction=desc",
             self.inner.endpoint.repo_path(repo)?
         );
         self.linked(&url, None, etag, Depth::FirstPage).await

@@ -18,6 +18,7 @@ mod hosts_file;
 mod interpret;
 mod items;
 mod lists;
+mod pages;
 mod paging;
 pub mod payload;
 mod rate;

@@ -4,19 +4,13 @@
 //! object's time, so nothing is skipped when objects move while we read. Page numbers are the way out
 //! where a whole page carries one second, and for lists that have no `since`.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use serde::de::DeserializeOwned;
 
-use super::payload::{
-    CheckRun, Comment, CommitStatus, Issue, IssueEvent, Pull, Review, ReviewComment, WorkflowRun,
-    parse_list,
-};
+use super::pages::{Object, Pages};
 use super::{Answer, GitHub, GitHubError, Reply};
 
 /// How many objects a page has; the most that GitHub gives.
-pub(super) const PER_PAGE: usize = 100;
+const PER_PAGE: usize = 100;
 /// How many pages one call reads; a keyset list goes on from there at the next call.
 const MAX_PAGES: usize = 50;
 /// How far a cursor stays behind the newest object: GitHub's replicas can show an older one later.
@@ -58,6 +52,12 @@ pub struct Elements<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextPage(String);
 
+impl NextPage {
+    pub(super) fn new(link: String) -> Self {
+        Self(link)
+    }
+}
+
 /// A conditional reading of a list.
 #[derive(Debug)]
 pub struct Listing<T> {
@@ -69,35 +69,6 @@ pub struct Listing<T> {
     pub date: Option<DateTime<Utc>>,
 }
 
-/// What paging needs to know of an object.
-pub(super) trait Object: DeserializeOwned {
-    /// What tells it from the others of its list.
-    fn id(&self) -> u64;
-    /// When it last changed.
-    fn updated_at(&self) -> Option<DateTime<Utc>>;
-}
-
-macro_rules! objects {
-    ($($name:ident: $id:ident, $updated:ident;)+) => {
-        $(impl Object for $name {
-            fn id(&self) -> u64 { self.$id }
-            fn updated_at(&self) -> Option<DateTime<Utc>> { self.$updated }
-        })+
-    };
-}
-
-objects! {
-    Issue: number, updated_at;
-    Pull: number, updated_at;
-    Comment: id, updated_at;
-    ReviewComment: id, updated_at;
-    Review: id, submitted_at;
-    IssueEvent: id, created_at;
-    WorkflowRun: id, updated_at;
-    CheckRun: id, completed_at;
-    CommitStatus: id, updated_at;
-}
-
 /// Which objects a keyset reading is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -107,68 +78,33 @@ pub(super) enum Extent {
     All,
 }
 
-/// Pages put together: an object that moved between two requests counts once, as it was last seen.
-struct Pages<T> {
-    items: Vec<T>,
-    at: HashMap<u64, usize>,
-    bad: Vec<GitHubError>,
-    read: usize,
-}
-
-impl<T: Object> Pages<T> {
-    fn new() -> Self {
-        Self {
-            items: Vec::new(),
-            at: HashMap::new(),
-            bad: Vec::new(),
-            read: 0,
-        }
-    }
-
-    /// Adds a page; returns how many objects it had and the newest time among them.
-    fn add(
-        &mut self,
-        answer: &Answer,
-        key: Option<&str>,
-    ) -> Result<(usize, Option<DateTime<Utc>>), GitHubError> {
-        let (items, bad) = parse_list::<T>(&answer.body, key, &answer.url)?;
-        let count = items.len() + bad.len();
-        let newest = items.iter().filter_map(Object::updated_at).max();
-        self.read += 1;
-        self.bad.extend(bad);
-        for item in items {
-            match self.at.get(&item.id()) {
-                Some(at) => self.items[*at] = item,
-                None => {
-                    self.at.insert(item.id(), self.items.len());
-                    self.items.push(item);
-                }
-            }
-        }
-        Ok((count, newest))
-    }
-
-    fn into_elements(self, next: Option<String>) -> Elements<T> {
-        Elements {
-            items: self.items,
-            bad: self.bad,
-            next: next.map(NextPage),
-        }
-    }
-}
-
 /// Writes a time as GitHub's queries take it.
 fn stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-fn keyset_url(path: &str, query: &str, since: Option<DateTime<Utc>>) -> String {
-    let mut url = format!("{path}?{query}sort=updated&direction=asc&per_page={PER_PAGE}");
+/// Asks a list for pages of this size.
+fn paged(url: &str, size: usize) -> String {
+    let joint = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{joint}per_page={size}")
+}
+
+fn keyset_url(path: &str, query: &str, since: Option<DateTime<Utc>>, size: usize) -> String {
+    let mut url = paged(&format!("{path}?{query}sort=updated&direction=asc"), size);
     if let Some(since) = since {
         url.push_str("&since=");
         url.push_str(&stamp(since));
     }
     url
+}
+
+/// Returns the page size to go on with: anybody may write a hundred texts that are together more
+/// than we are willing to hold.
+fn smaller(size: usize, error: GitHubError) -> Result<usize, GitHubError> {
+    match error {
+        GitHubError::TooLarge { .. } if size > 1 => Ok(size / 10),
+        error => Err(error),
+    }
 }
 
 impl GitHub {
@@ -182,25 +118,31 @@ impl GitHub {
         extent: Extent,
     ) -> Result<Listing<T>, GitHubError> {
         let mut since = cursor.since;
-        let mut url = keyset_url(path, query, since);
+        let mut size = PER_PAGE;
+        let mut url = keyset_url(path, query, since, size);
         let mut etag = cursor.etag.as_deref();
         let mut pages = Pages::new();
         loop {
-            let answer = match self.get(&url, etag.take()).await? {
-                Reply::Fresh(answer) => answer,
-                Reply::Unchanged { date, .. } => {
+            let answer = match self.get(&url, etag.take()).await {
+                Ok(Reply::Fresh(answer)) => answer,
+                Ok(Reply::Unchanged { date, .. }) => {
                     return Ok(Listing {
                         news: None,
                         cursor: cursor.clone(),
                         date,
                     });
                 }
+                Err(error) => {
+                    size = smaller(size, error)?;
+                    url = keyset_url(path, query, since, size);
+                    continue;
+                }
             };
             let (count, newest) = pages.add(&answer, None)?;
             let (at_end, enough) = (answer.next.is_none(), pages.read >= MAX_PAGES);
             if at_end || enough {
                 // A full page cannot tell by its etag that another one began behind it.
-                let alone = pages.read == 1 && count < PER_PAGE;
+                let alone = pages.read == 1 && count < PER_PAGE && size == PER_PAGE;
                 return Ok(Listing {
                     cursor: next_cursor(cursor, newest.max(since), alone, &answer, extent),
                     date: answer.date,
@@ -210,14 +152,14 @@ impl GitHub {
             url = match newest {
                 Some(newest) if Some(newest) > since => {
                     since = Some(newest);
-                    keyset_url(path, query, since)
+                    keyset_url(path, query, since, size)
                 }
                 _ => answer.next.unwrap_or_default(),
             };
         }
     }
 
-    /// Reads a list by its links. With `Depth::FirstPage` the rest is left for
+    /// Reads a list by its links; `url` says nothing of pages. With `Depth::FirstPage` the rest is left for
     /// [`next_page`](Self::next_page).
     pub(super) async fn linked<T: Object>(
         &self,
@@ -226,17 +168,22 @@ impl GitHub {
         etag: Option<&str>,
         depth: Depth,
     ) -> Result<Listing<T>, GitHubError> {
-        let first = match self.get(url, etag).await? {
-            Reply::Fresh(answer) => answer,
-            Reply::Unchanged { date, .. } => {
-                return Ok(Listing {
-                    news: None,
-                    cursor: Cursor {
-                        since: None,
-                        etag: etag.map(str::to_owned),
-                    },
-                    date,
-                });
+        let mut size = PER_PAGE;
+        let mut condition = etag;
+        let first = loop {
+            match self.get(&paged(url, size), condition.take()).await {
+                Ok(Reply::Fresh(answer)) => break answer,
+                Ok(Reply::Unchanged { date, .. }) => {
+                    return Ok(Listing {
+                        news: None,
+                        cursor: Cursor {
+                            since: None,
+                            etag: etag.map(str::to_owned),
+                        },
+                        date,
+                    });
+                }
+                Err(error) => size = smaller(size, error)?,
             }
         };
         let mut pages = Pages::new();
@@ -254,7 +201,7 @@ impl GitHub {
             news: Some(pages.into_elements(next)),
             cursor: Cursor {
                 since: None,
-                etag: first.etag.filter(|_| keeps_etag),
+                etag: first.etag.filter(|_| keeps_etag && size == PER_PAGE),
             },
             date: first.date,
         })
@@ -273,9 +220,15 @@ impl GitHub {
 
     /// Reads a whole list without condition.
     pub(super) async fn all<T: Object>(&self, url: &str) -> Result<Elements<T>, GitHubError> {
-        let mut pages = Pages::new();
-        let next = self.follow(Some(url.to_owned()), None, &mut pages).await?;
-        Ok(pages.into_elements(next))
+        let mut size = PER_PAGE;
+        loop {
+            let mut pages = Pages::new();
+            match self.follow(Some(paged(url, size)), None, &mut pages).await {
+                Ok(next) => return Ok(pages.into_elements(next)),
+                // Page numbers count in pages, so the list begins again.
+                Err(error) => size = smaller(size, error)?,
+            }
+        }
     }
 
     async fn follow<T: Object>(
@@ -324,7 +277,9 @@ fn next_cursor(
 ) -> Cursor {
     let since = match extent {
         Extent::All => before.since,
-        Extent::News if alone => before.since.max(newest.map(|newest| newest - OVERLAP)),
+        Extent::News if alone => before
+            .since
+            .max(newest.and_then(|newest| newest.checked_sub_signed(OVERLAP))),
         // An overlap could fill a page by itself, and a list of several pages never comes to rest.
         Extent::News => newest,
     };
@@ -394,7 +349,7 @@ mod tests {
 
     #[test]
     fn queries_write_times_in_whole_seconds() {
-        let url = keyset_url("/repos/o/r/issues", "state=all&", at(0));
+        let url = keyset_url("/repos/o/r/issues", "state=all&", at(0), 100);
         assert_eq!(
             url,
             "/repos/o/r/issues?state=all&sort=updated&direction=asc&per_page=100&since=1970-01-12T13:46:40Z"

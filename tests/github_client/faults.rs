@@ -258,3 +258,29 @@ async fn an_answer_beyond_the_cap_is_not_held() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_page_that_is_too_large_is_read_in_smaller_ones() {
+    let server = server().await;
+    let text = "x".repeat(2_000);
+    for _ in 0..30 {
+        server.comment(REPO, 1, "mallory", &text).unwrap();
+    }
+    let github = client_with(
+        &server.url(),
+        TokenSource::none(),
+        Limits {
+            body: 40_000,
+            ..limits()
+        },
+    );
+    let listing = github
+        .issue_comments(&repo(), &Cursor::since(noon()))
+        .await
+        .unwrap();
+    // What was asked for a tenth is no condition for the whole.
+    assert_eq!(listing.cursor.etag, None);
+    assert_eq!(listing.news.unwrap().items.len(), 30);
+    let whole = github.comments_of(&item(1)).await.unwrap();
+    assert_eq!((whole.items.len(), whole.next), (30, None));
+}
