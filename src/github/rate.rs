@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName};
 use tokio::time::Instant;
@@ -55,11 +55,11 @@ impl Rate {
     }
 }
 
-/// Reads the server's clock from the `Date` header.
+/// Reads the server's clock from the `Date` header; a year with which nobody can reckon is none.
 #[must_use]
 pub(super) fn server_time(headers: &HeaderMap) -> Option<DateTime<Utc>> {
-    let date = text(headers, "date")?;
-    DateTime::parse_from_rfc2822(date).ok().map(Into::into)
+    let date = DateTime::parse_from_rfc2822(text(headers, "date")?).ok()?;
+    (date.year() < 10_000).then(|| date.into())
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &'static str) -> Option<&'h str> {
@@ -253,6 +253,14 @@ mod tests {
             Err(GitHubError::RateLimited { limit, wait, .. }) => Some((limit, wait.as_secs())),
             Err(other) => unreachable!("{other}"),
         }
+    }
+
+    #[test]
+    fn a_clock_beyond_all_reckoning_is_none() {
+        let read = |date: &str| server_time(&headers(&[("date", date)]));
+        assert!(read(NOON).is_some());
+        assert_eq!(read("30 Jan 262142 12:00:00 GMT"), None);
+        assert_eq!(read("noon"), None);
     }
 
     #[test]

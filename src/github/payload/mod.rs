@@ -145,7 +145,7 @@ pub(super) fn parse_list<T: DeserializeOwned>(
             Err(error) => bad.push(GitHubError::BadPayload {
                 url: url.to_owned(),
                 place: format!("element {index}"),
-                problem: short(&error),
+                problem: unquoted(&error.to_string()),
             }),
         }
     }
@@ -158,16 +158,19 @@ fn bad(url: &str, error: &serde_json::Error) -> GitHubError {
     GitHubError::BadPayload {
         url: url.to_owned(),
         place: suffix.trim_start_matches(" at ").to_owned(),
-        problem: text::one_line(
-            problem.strip_suffix(&suffix).unwrap_or(&problem),
-            PROBLEM_CHARS,
-        ),
+        problem: unquoted(problem.strip_suffix(&suffix).unwrap_or(&problem)),
     }
 }
 
-/// Returns the parser's words; it quotes the value that it stumbled over, which can be a whole comment.
-fn short(error: &serde_json::Error) -> String {
-    text::one_line(&error.to_string(), PROBLEM_CHARS)
+/// Returns the parser's words without the value that it quotes, which can be a whole comment: errors
+/// go to the log, and comments never do.
+fn unquoted(problem: &str) -> String {
+    let quote = problem.find('"').zip(problem.rfind('"'));
+    let without = match quote {
+        Some((from, to)) if from < to => format!("{}…{}", &problem[..from], &problem[to + 1..]),
+        _ => problem.to_owned(),
+    };
+    text::one_line(&without, PROBLEM_CHARS)
 }
 
 #[cfg(test)]
@@ -190,6 +193,19 @@ mod tests {
         let places: Vec<String> = bad.iter().map(ToString::to_string).collect();
         assert!(places[0].contains("http://h/c at element 1"), "{places:?}");
         assert!(places[1].contains("element 2"), "{places:?}");
+    }
+
+    #[test]
+    fn a_report_never_repeats_what_somebody_wrote() {
+        let body = br#"[{"id":"my \"private\" words"}]"#;
+        let (_, bad) = parse_list::<Comment>(body, None, "u").unwrap();
+        let error = bad[0].to_string();
+        assert!(
+            error.contains("invalid type: string …, expected u64"),
+            "{error}"
+        );
+        let error = parse::<Comment>(br#"{"id":"my words"}"#, "u").unwrap_err();
+        assert!(!error.to_string().contains("my words"), "{error}");
     }
 
     #[test]
