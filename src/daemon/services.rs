@@ -11,14 +11,12 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, InteractionMode};
 use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use crate::eventlog::{EventLog, Rotation};
-use crate::github::auth::{GhAnswer, GhCall};
 use crate::github::{Endpoint, GitHub, GitHubError, Limits, TokenSource};
 use crate::harness::Surroundings;
-use crate::model::text::one_line;
 use crate::model::{Source, TmuxSocket};
 use crate::process::detach::own_program;
+use crate::process::find_program;
 use crate::process::identity::{boot_id, own};
-use crate::process::{self, Command, find_program};
 use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder};
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
 use crate::store::{ClaimOwner, Store, StoreError};
@@ -155,7 +153,7 @@ impl Services {
         let config = self.config.borrow();
         let github = &config.integrations.github;
         let endpoint = Endpoint::new(&github.api_url, &github.host)?;
-        let tokens = TokenSource::of_process(github.token_env.clone(), Some(Arc::new(run_gh)));
+        let tokens = TokenSource::of_process(github.token_env.clone());
         Ok(GitHub::new(endpoint, tokens, Limits::default()))
     }
 }
@@ -165,23 +163,6 @@ pub type LocalDispatcher = Dispatcher<RealTmux, LocalMachine>;
 
 /// A runner of this machine's tmux and processes.
 pub type LocalRunner = TmuxRunner<RealTmux, LocalMachine>;
-
-fn run_gh(call: GhCall) -> GhAnswer {
-    Box::pin(async move {
-        let command = Command {
-            deadline: call.deadline,
-            ..Command::new(call.program).args(call.args)
-        };
-        let output = process::run(&command)
-            .await
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        } else {
-            Err(one_line(&String::from_utf8_lossy(&output.stderr), 200))
-        }
-    })
-}
 
 /// Reads the operator's templates.
 fn prompts(config: &Config) -> Result<Prompts, ServiceError> {

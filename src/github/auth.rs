@@ -3,9 +3,9 @@
 //! A token belongs to one host. What people keep for github.com is never looked up for another host,
 //! nor for a local server that only plays github.com. Tokens never show in `Debug`, logs or errors.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 use super::hosts_file;
 use super::{Endpoint, GitHubError};
+use crate::model::text::one_line;
+use crate::process::{self, Command, find_program};
 
 /// How long `gh auth token` may take: a locked keyring would wait for a person.
 const GH_DEADLINE: Duration = Duration::from_secs(5);
@@ -83,23 +85,6 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A call of gh: no shell, stdin closed, killed at the deadline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GhCall {
-    /// The absolute program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// How long it may take.
-    pub deadline: Duration,
-}
-
-/// What a call of gh gives: its standard output, or one line on why there is none.
-pub type GhAnswer = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
-
-/// Runs gh. The process module does it; this one starts no process.
-pub type RunGh = Arc<dyn Fn(GhCall) -> GhAnswer + Send + Sync>;
-
 /// Looks up an environment variable.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -110,8 +95,17 @@ pub struct TokenSource {
     pub variables: Vec<String>,
     /// The environment.
     pub environment: Environment,
-    /// How gh is run; None: it is not asked.
-    pub run_gh: Option<RunGh>,
+    /// Whether gh and its file may be asked.
+    pub gh: Gh,
+}
+
+/// Whether gh and its file are asked for the token that they keep for a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gh {
+    /// They are, after the variables.
+    Asked,
+    /// They are not.
+    LeftAlone,
 }
 
 impl fmt::Debug for TokenSource {
@@ -125,11 +119,11 @@ impl fmt::Debug for TokenSource {
 impl TokenSource {
     /// Returns a source that looks in this process's environment.
     #[must_use]
-    pub fn of_process(variables: Vec<String>, run_gh: Option<RunGh>) -> Self {
+    pub fn of_process(variables: Vec<String>) -> Self {
         Self {
             variables,
             environment: Arc::new(|name| std::env::var(name).ok()),
-            run_gh,
+            gh: Gh::Asked,
         }
     }
 
@@ -139,7 +133,7 @@ impl TokenSource {
         Self {
             variables: Vec::new(),
             environment: Arc::new(|_| None),
-            run_gh: None,
+            gh: Gh::LeftAlone,
         }
     }
 
@@ -162,6 +156,8 @@ impl TokenSource {
             };
             variables.extend(known_to_gh.map(str::to_owned));
         }
+        let mut named = BTreeSet::new();
+        variables.retain(|name| named.insert(name.clone()));
         for name in variables {
             let value = (self.environment)(&name).unwrap_or_default();
             tried.push(format!("${name}"));
@@ -169,7 +165,7 @@ impl TokenSource {
                 return Ok(Some(token));
             }
         }
-        if endpoint.is_hosts_own() {
+        if endpoint.is_hosts_own() && self.gh == Gh::Asked {
             match self.ask_gh(endpoint.host()).await {
                 Ok(token) => return Ok(Some(token)),
                 Err(problem) => tried.push(format!("`gh auth token` ({problem})")),
@@ -189,47 +185,22 @@ impl TokenSource {
     }
 
     async fn ask_gh(&self, host: &str) -> Result<Token, String> {
-        let run = self.run_gh.as_ref().ok_or("not asked")?;
         let path = (self.environment)("PATH").unwrap_or_default();
-        let program = find_on_path("gh", &path).await.ok_or("not installed")?;
-        let call = GhCall {
-            program,
-            // Without --hostname, gh would ignore the variables of a GHES.
-            args: ["auth", "token", "--hostname", host]
-                .map(str::to_owned)
-                .to_vec(),
+        let program = find_program("gh", Some(path.as_ref())).ok_or("not installed")?;
+        let command = Command {
             deadline: GH_DEADLINE,
+            // Without --hostname, gh would ignore the variables of a GHES.
+            ..Command::new(program).args(["auth", "token", "--hostname", host])
         };
-        // The runner has the deadline too; this one holds even where the runner does not keep it.
-        let answer = tokio::time::timeout(GH_DEADLINE + Duration::from_secs(1), run(call));
-        match answer.await {
-            Ok(Ok(output)) => Token::new(&output, Origin::Gh).ok_or_else(|| "no token".to_owned()),
-            Ok(Err(problem)) => Err(problem),
-            Err(_) => Err("no answer in time".to_owned()),
-        }
-    }
-}
-
-async fn find_on_path(name: &str, path: &str) -> Option<PathBuf> {
-    for dir in path.split(':').map(Path::new) {
-        // A relative entry would make a checkout decide which program sees the token.
-        if !dir.is_absolute() {
-            continue;
-        }
-        let program = dir.join(name);
-        if tokio::fs::metadata(&program)
+        let output = process::run(&command)
             .await
-            .is_ok_and(|found| is_program(&found))
-        {
-            return Some(program);
+            .map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(one_line(&String::from_utf8_lossy(&output.stderr), 200));
         }
+        Token::new(&String::from_utf8_lossy(&output.stdout), Origin::Gh)
+            .ok_or_else(|| "no token".to_owned())
     }
-    None
-}
-
-fn is_program(found: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    found.is_file() && found.permissions().mode() & 0o111 != 0
 }
 
 /// The token in use, looked up at the first request and again when GitHub refuses it.

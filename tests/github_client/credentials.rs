@@ -1,9 +1,10 @@
 //! Where tokens are looked for, and where they never show.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use the_loop::github::auth::{Environment, GhCall, RunGh, Token, TokenSource};
+use the_loop::github::auth::{Environment, Gh, Token, TokenSource};
 use the_loop::github::{Endpoint, GitHub, GitHubError};
 
 use super::{item, limits, server, token};
@@ -29,7 +30,7 @@ async fn a_refused_token_is_looked_up_again_once() {
             let old = counter.fetch_add(1, Ordering::SeqCst) == 0;
             Some(if old { "old" } else { "new" }.to_owned())
         }),
-        run_gh: None,
+        gh: Gh::LeftAlone,
     };
     let endpoint = Endpoint::new(&server.url(), "github.com").unwrap();
     let github = GitHub::new(endpoint, source, limits());
@@ -47,14 +48,6 @@ async fn a_refused_token_is_looked_up_again_once() {
         );
     }
     assert!(looked.load(Ordering::SeqCst) <= 3, "asked again and again");
-}
-
-fn gh(answer: &'static str) -> RunGh {
-    Arc::new(move |call: GhCall| {
-        assert!(call.program.is_absolute());
-        assert_eq!(call.args[..3], ["auth", "token", "--hostname"]);
-        Box::pin(async move { Ok(format!("{answer}\n")) })
-    })
 }
 
 async fn found(api: &str, host: &str, source: &TokenSource) -> String {
@@ -108,7 +101,7 @@ async fn tokens_are_looked_for_in_order_and_for_their_host_only() {
         let source = TokenSource {
             variables: variables.iter().map(|name| (*name).to_owned()).collect(),
             environment: environment(pairs),
-            run_gh: None,
+            gh: Gh::LeftAlone,
         };
         let got = found(api, host, &source).await;
         assert!(
@@ -118,15 +111,20 @@ async fn tokens_are_looked_for_in_order_and_for_their_host_only() {
     }
 }
 
-#[tokio::test]
-async fn gh_and_its_file_come_last_and_a_missing_or_hanging_gh_is_passed_over() {
+/// Puts a script in the place of gh.
+fn install_gh(folder: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt;
+    let gh = folder.join("gh");
+    std::fs::write(&gh, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&gh, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn gh_and_its_file_come_last_and_a_missing_refusing_or_hanging_gh_is_passed_over() {
     let home = tempfile::tempdir().unwrap();
     let bin = home.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    std::fs::write(bin.join("gh"), "").unwrap();
-    std::fs::set_permissions(bin.join("gh"), PermissionsExt::from_mode(0o755)).unwrap();
-    let source = |path: &std::path::Path, run_gh| {
+    let source = |path: &Path| {
         let (path, config) = (
             path.display().to_string(),
             home.path().display().to_string(),
@@ -138,20 +136,26 @@ async fn gh_and_its_file_come_last_and_a_missing_or_hanging_gh_is_passed_over() 
                 "GH_CONFIG_DIR" => Some(config.clone()),
                 _ => None,
             }),
-            run_gh,
+            gh: Gh::Asked,
         }
     };
     let (api, host) = ("https://api.github.com", "github.com");
-    let hanging: RunGh = Arc::new(|_| Box::pin(std::future::pending()));
 
-    assert_eq!(
-        found(api, host, &source(&bin, Some(gh("t")))).await,
-        "`gh auth token`"
+    install_gh(
+        &bin,
+        r#"[ "$*" = "auth token --hostname github.com" ] && echo t"#,
     );
-    let none = found(api, host, &source(home.path(), Some(gh("t")))).await;
+    assert_eq!(found(api, host, &source(&bin)).await, "`gh auth token`");
+    let none = found(api, host, &source(home.path())).await;
     assert!(
         none.contains("not installed") && none.contains("hosts.yml"),
         "{none}"
+    );
+    install_gh(&bin, "echo s3cret; echo not logged in >&2; exit 1");
+    let refused = found(api, host, &source(&bin)).await;
+    assert!(
+        refused.contains("(not logged in)") && !refused.contains("s3cret"),
+        "{refused}"
     );
 
     std::fs::write(
@@ -160,15 +164,26 @@ async fn gh_and_its_file_come_last_and_a_missing_or_hanging_gh_is_passed_over() 
     )
     .unwrap();
     assert!(
-        found(api, host, &source(home.path(), Some(gh("t"))))
+        found(api, host, &source(home.path()))
             .await
             .ends_with("hosts.yml")
     );
+    install_gh(&bin, "exec sleep 60");
     tokio::time::pause();
+    assert!(found(api, host, &source(&bin)).await.ends_with("hosts.yml"));
+}
+
+#[tokio::test]
+async fn each_place_is_named_once_where_none_has_a_token() {
+    let source = TokenSource {
+        variables: vec!["GH_TOKEN".to_owned(), "GITHUB_TOKEN".to_owned()],
+        environment: environment(&[]),
+        gh: Gh::LeftAlone,
+    };
+    let error = found("https://api.github.com", "github.com", &source).await;
     assert!(
-        found(api, host, &source(&bin, Some(hanging)))
-            .await
-            .ends_with("hosts.yml")
+        error.contains(" in $GH_TOKEN, $GITHUB_TOKEN: run "),
+        "{error}"
     );
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use the_loop::demo::github::LocalGitHub;
-use the_loop::github::auth::TokenSource;
+use the_loop::github::auth::{Gh, TokenSource};
 use the_loop::github::{Endpoint, GitHub, Limits, Listing};
 use the_loop::model::{RepoRef, WorkItemRef};
 
@@ -53,7 +53,7 @@ fn token(value: &'static str) -> TokenSource {
     TokenSource {
         variables: vec!["LOOP_TOKEN".to_owned()],
         environment: Arc::new(move |name| (name == "LOOP_TOKEN").then(|| value.to_owned())),
-        run_gh: None,
+        gh: Gh::LeftAlone,
     }
 }
 
