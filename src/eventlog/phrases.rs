@@ -38,7 +38,6 @@ pub(super) fn drop_phrase(word: &str) -> &str {
         DropReason::ControlAmbiguous => "two different control words",
         DropReason::NothingToResume => "nothing is paused",
         DropReason::EmptyReview => "review without text; its comments say it all",
-        DropReason::ForeignHead => "commit is not the head, or the head is in another repository",
         DropReason::AlreadyRunning => "its session runs already",
         DropReason::NoSession => "there is no session",
         DropReason::ByOperator => "by an operator",

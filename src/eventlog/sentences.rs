@@ -102,54 +102,22 @@ fn routing(w: &Words<'_>, event: &str, act: &str) -> Said {
     let count = w.number("count");
     match event {
         "routing.dropped" => said("dropped", Words::because(act, drop_phrase(w.get("reason")))),
-        "routing.linkage_dropped" => said("unlinked", drop_phrase(w.get("reason"))),
         "inbox.accepted" => said("stored", act),
         "inbox.duplicate" => said("dropped", format!("{act}: already stored")),
         "inbox.baselined" => said(
             "first seen",
             format!("{count} older texts are known and will not be said"),
         ),
-        "inbox.retried" => said("retried", format!("{count} deliveries")),
         "inbox.pruned" => said("pruned", format!("{count} payloads")),
-        "item.renamed" => said(
-            "renamed",
-            format!("was {}", w.get("previous").trim_start_matches("github:")),
-        ),
         "item.armed" | "item.disarmed" | "item.reopened" => {
             said(event.trim_start_matches("item."), w.by().trim_start())
         }
-        "tmux.silent" => said(
-            "silent",
-            format!(
-                "{}: {}; what is meant for it waits",
-                w.get("socket"),
-                w.get("error")
-            ),
-        ),
-        "tmux.answered" => said(
-            "answers",
-            format!(
-                "{} again, after {}",
-                w.get("socket"),
-                span(w.number("silent_ms"))
-            ),
-        ),
-        "reaction.added" => said("reaction", w.get("content")),
-        "config.reloaded" => said(
-            "reloaded",
-            Words::because(w.get("config"), &w.list("changed").join(", ")),
-        ),
-        "config.rejected" => said(
-            "rejected",
-            Words::because(w.get("config"), &w.list("errors").join("; ")),
-        ),
         _ => None,
     }
 }
 
 fn dispatch(w: &Words<'_>, last: &str, act: &str) -> Said {
     match last {
-        "claimed" => said("claimed", format!("{act}, attempt {}", w.number("attempt"))),
         "succeeded" => {
             let held = match w.number("held_ms") {
                 0 => String::new(),
@@ -217,13 +185,8 @@ fn session(w: &Words<'_>, last: &str, act: &str) -> Said {
             "no resume",
             format!("{}; a fresh conversation begins", w.get("error")),
         ),
-        "registered" => said("recorded", format!("{harness} in {}", w.get("cwd"))),
-        "ended" => said(
-            "ended",
-            Words::because(target, &w.get("ended").replace(':', " ")),
-        ),
         "retained" => said("retained", format!("{target} keeps its last screen")),
-        "paused" | "resumed" | "closed" => said(last, format!("{harness}{}", w.by())),
+        "closed" => said(last, format!("{harness}{}", w.by())),
         "harness_terminated" if w.flag("ok") => said("ended", format!("{harness} in {target}")),
         "harness_terminated" => said(
             "running",
@@ -237,18 +200,10 @@ fn session(w: &Words<'_>, last: &str, act: &str) -> Said {
             ),
         ),
         "autoclosed" => said("closed", closing(w.get("reason"))),
-        "kept_open" => {
-            let other = w.get("closed_ref").trim_start_matches("github:");
-            said(
-                "kept open",
-                format!("{other}: {}", closing(w.get("reason"))),
-            )
-        }
         "reset" if w.get("error").is_empty() => {
             said("reset", format!("removed {}", w.list("removed").join(", ")))
         }
         "reset" => said("not reset", w.get("error")),
-        "announced" => said("announced", target),
         _ => None,
     }
 }
@@ -283,14 +238,6 @@ fn control(w: &Words<'_>, last: &str) -> Said {
                 Words::because(&format!("{command}{}", w.by()), reason),
             )
         }
-        "ambiguous" => {
-            let commands = w.list("commands").join(" and ");
-            said(
-                "refused",
-                format!("{commands} in one text{}; none was obeyed", w.by()),
-            )
-        }
-        "announced" => said("announced", command),
         _ => None,
     }
 }
@@ -324,7 +271,6 @@ fn poll(w: &Words<'_>, event: &str, act: &str) -> Said {
                 w.get("version")
             ),
         ),
-        "poll.giveup_reported" => said("reported", "the ticket says what could not be delivered"),
         "poller.started" => {
             let repos = w.list("repos").join(", ");
             let every = if w.flag("once") {

@@ -76,13 +76,6 @@ vocabulary! {
         actor: Option<Login>,
         url: Option<String>,
     }
-    /// A pull request names these work items, but nothing proves that it belongs to them.
-    RoutingLinkageDropped = "routing.linkage_dropped", Info {
-        work_item: WorkItemRef,
-        work_items: Vec<WorkItemRef>,
-        reason: DropReason,
-        actor: Option<Login>,
-    }
     /// An event is stored; from here on it cannot be lost.
     InboxAccepted = "inbox.accepted", Debug {
         key: EventKey,
@@ -102,8 +95,6 @@ vocabulary! {
     }
     /// A work item was seen for the first time; what was said before is known and will not be said again.
     InboxBaselined = "inbox.baselined", Info { work_item: WorkItemRef, count: u64 }
-    /// An operator put deliveries back in the queue.
-    InboxRetried = "inbox.retried", Info { work_item: WorkItemRef, count: u64 }
     /// Payloads past their retention were removed; their keys stay.
     InboxPruned = "inbox.pruned", Debug { count: u64 }
 
@@ -113,11 +104,7 @@ vocabulary! {
     ItemDisarmed = "item.disarmed", Info { work_item: WorkItemRef, actor: Option<Login> }
     /// A work item was opened again.
     ItemReopened = "item.reopened", Info { work_item: WorkItemRef, actor: Option<Login> }
-    /// A repository was renamed or moved; its work items are known under the new name.
-    ItemRenamed = "item.renamed", Info { work_item: WorkItemRef, previous: WorkItemRef }
 
-    /// A worker took a delivery and begins an attempt.
-    DispatchClaimed = "dispatch.claimed", Debug { #[serde(flatten)] about: About, attempt: u32 }
     /// The text is in the session, exactly once unless it says otherwise.
     DispatchSucceeded = "dispatch.succeeded", Info {
         #[serde(flatten)] about: About,
@@ -177,30 +164,7 @@ vocabulary! {
         delivery: Option<DeliveryId>,
         key: Option<EventKey>,
     }
-    /// One text holds different control words; none was obeyed.
-    ControlAmbiguous = "control.ambiguous", Warning {
-        work_items: Vec<WorkItemRef>,
-        commands: Vec<ControlCommand>,
-        actor: Option<Login>,
-        key: EventKey,
-    }
-    /// The ticket shows a control command that was given elsewhere.
-    ControlAnnounced = "control.announced", Info { work_item: WorkItemRef, command: ControlCommand }
-    /// The ticket could not be told of a control command; the command itself stands.
-    ControlAnnounceFailed = "control.announce_failed", Warning {
-        work_item: WorkItemRef,
-        command: ControlCommand,
-        error: String,
-    }
 
-    /// A session is recorded.
-    SessionRegistered = "session.registered", Info {
-        work_item: WorkItemRef,
-        harness: HarnessName,
-        harness_session_id: HarnessSessionId,
-        #[serde(serialize_with = "path")] cwd: PathBuf,
-        replaced: bool,
-    }
     /// An agent was started for a work item that had none.
     SessionSpawned = "session.spawned", Info {
         #[serde(flatten)] about: About,
@@ -242,27 +206,6 @@ vocabulary! {
         harness_session_id: HarnessSessionId,
         error: String,
     }
-    /// A harness was noticed to have ended; the next event starts it again.
-    SessionEnded = "session.ended", Info {
-        work_item: WorkItemRef,
-        harness: HarnessName,
-        tmux_target: SessionName,
-        ended: Option<String>,
-    }
-    /// A session is kept, and nothing is delivered into it.
-    SessionPaused = "session.paused", Info {
-        work_item: WorkItemRef,
-        harness: HarnessName,
-        harness_session_id: HarnessSessionId,
-        actor: Option<Login>,
-    }
-    /// A paused session is delivered into again.
-    SessionResumed = "session.resumed", Info {
-        work_item: WorkItemRef,
-        harness: HarnessName,
-        harness_session_id: HarnessSessionId,
-        actor: Option<Login>,
-    }
     /// A session no longer belongs to an agent.
     SessionClosed = "session.closed", Info {
         work_item: WorkItemRef,
@@ -296,13 +239,6 @@ vocabulary! {
         merged: bool,
         delivery: Option<DeliveryId>,
     }
-    /// Something linked to the work item was closed, but not the item itself.
-    SessionKeptOpen = "session.kept_open", Info {
-        work_item: WorkItemRef,
-        reason: CloseReason,
-        closed_ref: WorkItemRef,
-        delivery: Option<DeliveryId>,
-    }
     /// Everything recorded about a work item was forgotten, or nothing was.
     SessionReset = "session.reset", Info | Warning {
         work_item: WorkItemRef,
@@ -311,32 +247,6 @@ vocabulary! {
         was_live: bool,
         found: bool,
         error: Option<String>,
-    }
-    /// The ticket says where its session runs.
-    SessionAnnounced = "session.announced", Info {
-        work_item: WorkItemRef,
-        tmux_target: SessionName,
-    }
-    /// The ticket could not be told where its session runs; the session stands.
-    SessionAnnounceFailed = "session.announce_failed", Warning {
-        work_item: WorkItemRef,
-        tmux_target: SessionName,
-        error: String,
-    }
-
-    /// A tmux server left calls unanswered; what is meant for it waits.
-    TmuxSilent = "tmux.silent", Warning { socket: String, error: String }
-    /// A silent tmux server answers again.
-    TmuxAnswered = "tmux.answered", Info { socket: String, silent_ms: u64 }
-
-    /// A reaction shows on GitHub what became of a comment.
-    ReactionAdded = "reaction.added", Debug { work_item: WorkItemRef, key: EventKey, content: String }
-    /// A reaction could not be added; the delivery itself stands.
-    ReactionFailed = "reaction.failed", Warning {
-        work_item: WorkItemRef,
-        key: EventKey,
-        content: String,
-        error: String,
     }
 
     /// One look at every watched repository is over.
@@ -384,14 +294,6 @@ vocabulary! {
         deliveries: Vec<DeliveryId>,
         version: String,
     }
-    /// The ticket says that something could not be delivered.
-    PollGiveupReported = "poll.giveup_reported", Info { work_item: WorkItemRef, delivery: DeliveryId }
-    /// The ticket could not be told that something could not be delivered.
-    PollGiveupReportFailed = "poll.giveup_report_failed", Warning {
-        work_item: WorkItemRef,
-        delivery: DeliveryId,
-        error: String,
-    }
 
     /// A poller watches.
     PollerStarted = "poller.started", Info { version: String, interval_seconds: u64, repos: Vec<RepoRef>, once: bool }
@@ -399,8 +301,4 @@ vocabulary! {
     PollerStopped = "poller.stopped", Info { cycles: u64, signal: Option<String>, error: Option<String> }
     /// Another poller holds this state; this one did not start.
     PollerBlocked = "poller.blocked", Warning { holder: Option<i32>, lock: String }
-    /// A changed configuration is in force.
-    ConfigReloaded = "config.reloaded", Info { config: String, changed: Vec<String> }
-    /// A changed configuration has errors; the one before stays in force.
-    ConfigRejected = "config.rejected", Error { config: String, errors: Vec<String> }
 }

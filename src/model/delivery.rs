@@ -189,8 +189,6 @@ words! {
         NothingToResume => "nothing-to-resume",
         /// A review without a text whose inline comments say it all.
         EmptyReview => "empty-review",
-        /// CI of a commit that is no longer the head, or of a head in another repository.
-        ForeignHead => "foreign-head",
         /// The item was armed, and its session runs already.
         AlreadyRunning => "already-running",
         /// A command for a session that is not there.
