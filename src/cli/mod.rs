@@ -11,6 +11,8 @@ mod exit;
 mod live;
 mod output;
 mod poll;
+#[cfg(test)]
+mod reference;
 mod sessions;
 mod setup;
 mod status;
