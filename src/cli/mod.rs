@@ -11,8 +11,6 @@ mod exit;
 mod live;
 mod output;
 mod poll;
-#[cfg(test)]
-mod reference;
 mod sessions;
 mod setup;
 mod status;
@@ -39,3 +37,6 @@ pub fn run(cli: Cli) -> Exit {
         Err(failure) => failure.print(),
     }
 }
+
+#[cfg(test)]
+mod reference;

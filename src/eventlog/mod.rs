@@ -27,12 +27,13 @@ pub use describe::{Line, describe};
 pub use fields::{FIELDS, Field};
 pub use filter::{BadSince, Filter, parse_since};
 pub use follow::{Beginning, Follower};
-pub use phrases::drop_phrase;
 pub use reader::{Error, Reader, Tail, read, tail};
 pub use record::{Level, Record};
 pub use reference::reference;
 pub use vocabulary::{Decision, TYPES};
 pub use writer::EventLog;
+
+pub use phrases::drop_phrase;
 
 #[cfg(test)]
 mod tests;
