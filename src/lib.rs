@@ -18,6 +18,8 @@ pub mod host;
 pub mod ingress;
 pub mod model;
 pub mod process;
+#[cfg(test)]
+mod references;
 pub mod routing;
 pub mod runner;
 pub mod store;

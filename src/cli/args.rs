@@ -19,7 +19,7 @@ use crate::telemetry::{LogFormat, Verbosity};
     after_help = "Exit codes: 0 done, 1 failed (or the answer is no), 2 wrong usage or configuration"
 )]
 pub struct Cli {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Options of every command")]
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -83,7 +83,11 @@ pub(crate) struct JsonArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_help = "`the-loop poll --once` is `the-loop poll start --once`"
+)]
 pub(crate) struct PollArgs {
     #[command(subcommand)]
     pub(crate) command: Option<PollCommand>,
@@ -94,14 +98,21 @@ pub(crate) struct PollArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PollCommand {
     /// Watch the configured repositories, in the foreground
+    #[command(
+        after_help = "Exit codes: 0 stopped as asked, 1 could not run (another poller runs), 2 wrong usage or \
+                      configuration. With --once: 0 all worked, also where a running poller does the work, \
+                      1 something failed"
+    )]
     Start(PollStartArgs),
-    /// Stop the running poller and wait until it has ended
+    /// Stop the running poller and wait until it has ended; agents keep running
+    #[command(after_help = "Exit codes: 0 it has ended, 1 none runs or it still runs")]
     Stop {
         /// Give up waiting after this many seconds
         #[arg(long, value_name = "SECONDS", default_value_t = 30)]
         timeout: u64,
     },
     /// Tell whether a poller runs, and how its last cycle went
+    #[command(after_help = "Exit codes: 0 one runs, 1 none does")]
     Status(JsonArgs),
 }
 

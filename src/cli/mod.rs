@@ -37,3 +37,6 @@ pub fn run(cli: Cli) -> Exit {
         Err(failure) => failure.print(),
     }
 }
+
+#[cfg(test)]
+mod reference;

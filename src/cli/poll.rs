@@ -60,6 +60,10 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
                 output::line(end.summary());
             }
             let worked = options.run == Run::Forever || end.worked();
+            // Quiet says no more than errors, and cron mails them; a failure is never silent.
+            if !worked && global.verbosity() == Verbosity::Quiet {
+                output::error(&end.summary());
+            }
             Ok(if worked { Exit::Success } else { Exit::Failure })
         }
         // From cron, a poller that runs already does the work.

@@ -13,7 +13,7 @@ use super::exit::{Exit, Failure};
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::Services;
-use crate::eventlog::Decision;
+use crate::eventlog::{self, Decision};
 use crate::model::{
     Class, DeliveryId, DeliveryState, Detail, Edit, Event, EventKey, EventKind, ItemKind, Login,
     OperatorCommand, Source, WorkItemRef,
@@ -64,6 +64,7 @@ pub(super) fn command(
         output::line(format!("{}: {word} done", args.work_item.short()));
     } else {
         let why = reason.unwrap_or_else(|| state.to_string());
+        let why = eventlog::drop_phrase(&why);
         return Err(Failure::of(format!(
             "{}: {word} was not done: {why}",
             args.work_item.short()

@@ -4,22 +4,23 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::schema::{self, Key};
 use super::walk::{Type, expectation, words};
 use super::{Config, Environment, Loaded};
+use crate::references::{assert_up_to_date, docs, lower_first, spliced};
+use crate::routing::prompt::PLACEHOLDERS;
 
-const BEGIN: &str = "<!-- reference: begin (generated from the types in src/config) -->";
-const END: &str = "<!-- reference: end -->";
-
-fn docs(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("docs")
-        .join(name)
-}
+const KEYS: [&str; 2] = [
+    "<!-- reference: begin (generated from the types in src/config) -->",
+    "<!-- reference: end -->",
+];
+const PLACES: [&str; 2] = [
+    "<!-- placeholders: begin (generated from src/routing/prompt) -->",
+    "<!-- placeholders: end -->",
+];
 
 fn reference() -> String {
     let mut sections: Vec<(String, String, Vec<Key>)> = Vec::new();
@@ -40,10 +41,11 @@ fn reference() -> String {
         .map(|(name, description, keys)| {
             let rows: String = keys.iter().map(row).collect();
             format!(
-                "### `{name}`\n\n{description}\n\n| key | value | default | meaning |\n|---|---|---|---|\n{rows}\n"
+                "### `{name}`\n\n{description}\n\n| key | value | default | meaning |\n|---|---|---|---|\n{rows}"
             )
         })
-        .collect()
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn row(key: &Key) -> String {
@@ -88,13 +90,6 @@ fn meaning(key: &Key) -> String {
     parts.join(" ").replace('|', "\\|")
 }
 
-fn lower_first(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_lowercase().chain(chars).collect()
-    })
-}
-
 fn kind(schema: &Value, key: &str) -> String {
     match Type::of(schema) {
         Type::Word => words(schema)
@@ -120,28 +115,22 @@ fn default(key: &Key) -> String {
     }
 }
 
-fn spliced(page: &str, generated: &str) -> String {
-    let (before, rest) = page.split_once(BEGIN).expect("the page has the begin mark");
-    let (_, after) = rest.split_once(END).expect("the page has the end mark");
-    format!("{before}{BEGIN}\n\n{generated}{END}{after}")
+/// The places of the operator's templates, as the configuration page lists them.
+fn placeholders() -> String {
+    let rows: String = PLACEHOLDERS
+        .iter()
+        .map(|place| format!("| `${}` | {} |\n", place.name, place.meaning))
+        .collect();
+    format!("| placeholder | stands for |\n|---|---|\n{rows}")
 }
 
 #[test]
 fn generated_references_are_up_to_date() {
+    assert_up_to_date("config.schema.json", &schema::text());
     let page = fs::read_to_string(docs("configuration.md")).unwrap();
-    for (name, expected) in [
-        ("config.schema.json", schema::text()),
-        ("configuration.md", spliced(&page, &reference())),
-    ] {
-        if std::env::var_os("UPDATE_REFERENCES").is_some() {
-            fs::write(docs(name), &expected).unwrap();
-        }
-        let found = fs::read_to_string(docs(name)).unwrap_or_default();
-        assert!(
-            found == expected,
-            "docs/{name} is not up to date: run UPDATE_REFERENCES=1 cargo test references"
-        );
-    }
+    let page = spliced(&page, KEYS, &reference());
+    let page = spliced(&page, PLACES, &placeholders());
+    assert_up_to_date("configuration.md", &page);
 }
 
 #[test]

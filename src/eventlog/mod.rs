@@ -33,5 +33,7 @@ pub use reference::reference;
 pub use vocabulary::{Decision, TYPES};
 pub use writer::EventLog;
 
+pub use phrases::drop_phrase;
+
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,8 @@ pub(super) fn act(w: &Words<'_>, by: &str) -> String {
 }
 
 /// Says why something is not delivered; a word of another version stays as it is.
-pub(super) fn drop_phrase(word: &str) -> &str {
+#[must_use]
+pub fn drop_phrase(word: &str) -> &str {
     let Ok(reason) = word.parse::<DropReason>() else {
         return word;
     };

@@ -376,14 +376,5 @@ fn observers_see_what_is_written_also_where_nothing_is_kept() {
 
 #[test]
 fn generated_references_are_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/event-types.md");
-    if std::env::var_os("UPDATE_REFERENCES").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, reference()).unwrap();
-    }
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == reference(),
-        "docs/event-types.md is out of date: UPDATE_REFERENCES=1 cargo test generated_references"
-    );
+    crate::references::assert_up_to_date("event-types.md", &reference());
 }

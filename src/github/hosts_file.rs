@@ -4,6 +4,7 @@
 //! `gh auth login --insecure-storage`, or from an older gh.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -32,7 +33,10 @@ pub(super) async fn token(
     let shown = path.display().to_string();
     let content = tokio::fs::read_to_string(&path)
         .await
-        .map_err(|error| format!("{shown} ({})", error.kind()))?;
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => format!("{shown} (does not exist)"),
+            kind => format!("{shown} ({kind})"),
+        })?;
     // The parser's own message could quote the line, and with it the token.
     let found = parse(&content, host).map_err(|problem| format!("{shown} ({problem})"))?;
     Token::new(&found, Origin::HostsFile(path)).ok_or_else(|| format!("{shown} (no token in it)"))

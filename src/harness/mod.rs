@@ -204,3 +204,6 @@ impl Harness {
         self.config.submit_gap
     }
 }
+
+#[cfg(test)]
+mod tests;

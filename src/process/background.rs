@@ -1,14 +1,13 @@
 //! A child that runs beside this process and is ended by it.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
 
+use super::detach::open_log;
 use super::identity::identify;
 use super::signal::{Signal, signal};
 
@@ -31,11 +30,7 @@ impl Background {
         env: &[(String, String)],
         log: &Path,
     ) -> io::Result<Self> {
-        let log = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(log)?;
+        let log = open_log(log)?;
         #[expect(clippy::disallowed_methods, reason = "this is the process module")]
         let child = Command::new(program)
             .args(args)

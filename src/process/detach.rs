@@ -1,6 +1,6 @@
 //! Starting this program again in the background.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,7 @@ pub struct Detached {
 /// # Errors
 /// When the log cannot be opened or the process cannot be started.
 pub fn spawn_detached(args: &[String], log: &Path) -> io::Result<Detached> {
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(log)?;
+    let log = open_log(log)?;
     #[expect(clippy::disallowed_methods, reason = "this is the process module")]
     let mut child = std::process::Command::new(own_program()?)
         .args(args)
@@ -41,6 +37,15 @@ pub fn spawn_detached(args: &[String], log: &Path) -> io::Result<Detached> {
         .ok_or_else(|| io::Error::other("the child has no output pipe"))?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
     Ok(Detached { pid, report })
+}
+
+/// Opens the file that a child's output is appended to; it is for the owner's eyes only.
+pub(super) fn open_log(log: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(log)
 }
 
 /// Makes this process the leader of a session of its own, without a terminal.

@@ -6,6 +6,7 @@
 
 mod arrows;
 mod dependencies;
+mod documents;
 mod processes;
 mod specs;
 mod text;

@@ -9,5 +9,7 @@
     reason = "a helper of a test fails its test"
 )]
 
+mod command_line;
+mod demo;
 mod demo_agent;
 mod support;

@@ -47,14 +47,7 @@ async fn clearing_item_1_leaves_item_15_alone() {
 async fn a_persons_pane_beside_an_ended_agent_is_renamed_aside() {
     let rig = Rig::new();
     let it = rig.start_and_end(1).await;
-    rig.tmux.ok(&[
-        "split-window",
-        "-t",
-        &format!("={}:", it.name),
-        "--",
-        "sleep",
-        "600",
-    ]);
+    rig.persons_pane(&format!("={}:", it.name));
     assert_eq!(rig.runner.probe(&it).await, Probe::Dead(Remains::Retained));
     let mut plan = rig.plan(1, "exec sleep 600");
     plan.address = it.clone();
@@ -78,8 +71,7 @@ async fn a_person_who_stays_after_the_agents_pane_is_gone_is_renamed_aside() {
     let rig = Rig::new();
     let it = rig.start_and_end(1).await;
     let session = format!("={}:", it.name);
-    rig.tmux
-        .ok(&["split-window", "-t", &session, "--", "sleep", "600"]);
+    rig.persons_pane(&session);
     let pane = it.target.as_ref().unwrap().pane.to_string();
     rig.tmux.ok(&["kill-pane", "-t", &pane]);
 
@@ -87,15 +79,7 @@ async fn a_person_who_stays_after_the_agents_pane_is_gone_is_renamed_aside() {
 
     assert_eq!(cleared, Ok(Cleared::SetAside(format!("{}+kept1", it.name))));
     // Without the record it is a stranger's, and stays where it is.
-    rig.tmux.ok(&[
-        "new-session",
-        "-d",
-        "-s",
-        address(2).name.as_str(),
-        "--",
-        "sleep",
-        "600",
-    ]);
+    rig.persons_session(address(2).name.as_str());
     assert_eq!(
         rig.runner.clear(&address(2), &open).await,
         Ok(Cleared::LiveOccupant)

@@ -59,15 +59,7 @@ async fn an_agent_that_ignores_the_request_is_killed_by_its_host() {
 async fn a_persons_program_is_not_ours_to_end() {
     let rig = Rig::new();
     let name = address(1).name;
-    rig.tmux.ok(&[
-        "new-session",
-        "-d",
-        "-s",
-        name.as_str(),
-        "--",
-        "sleep",
-        "600",
-    ]);
+    rig.persons_session(name.as_str());
     let found = rig.runner.occupant(&address(1)).await.unwrap().unwrap();
     let it = the_loop::runner::Address {
         name,

@@ -86,15 +86,7 @@ async fn an_empty_server_says_that_the_name_is_free() {
 async fn a_persons_session_is_a_live_foreign_occupant() {
     let rig = Rig::new();
     let name = address(1).name;
-    rig.tmux.ok(&[
-        "new-session",
-        "-d",
-        "-s",
-        name.as_str(),
-        "--",
-        "sleep",
-        "600",
-    ]);
+    rig.persons_session(name.as_str());
 
     let found = rig.runner.occupant(&address(1)).await.unwrap().unwrap();
 
@@ -117,8 +109,7 @@ async fn an_option_that_a_person_set_on_the_session_does_not_end_an_agent() {
     let value = format!("{} code:0", target.host.pid + 1);
     rig.tmux
         .ok(&["set-option", "-t", &name, "@loop_exit", &value]);
-    rig.tmux
-        .ok(&["split-window", "-t", &name, "--", "sleep", "600"]);
+    rig.persons_pane(&name);
 
     assert_eq!(rig.runner.probe(&it).await, Probe::Live);
 }
@@ -138,14 +129,7 @@ async fn a_pane_base_index_and_a_split_in_front_do_not_confuse() {
         "1",
     ]);
     let it = rig.start_recorder(1).await;
-    rig.tmux.ok(&[
-        "split-window",
-        "-t",
-        &format!("={}:", it.name),
-        "--",
-        "sleep",
-        "600",
-    ]);
+    rig.persons_pane(&format!("={}:", it.name));
 
     let found = rig.runner.occupant(&it).await.unwrap().unwrap();
 
@@ -184,8 +168,7 @@ async fn sessions_are_listed_by_work_item() {
     let rig = Rig::new();
     rig.start(1, "exec sleep 600").await;
     rig.start(15, "exec sleep 600").await;
-    rig.tmux
-        .ok(&["new-session", "-d", "-s", "mine", "--", "sleep", "600"]);
+    rig.persons_session("mine");
 
     let mut items: Vec<String> = rig
         .runner

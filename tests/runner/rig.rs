@@ -224,6 +224,18 @@ impl Rig {
         text
     }
 
+    /// Makes a session as a person would, with a program of theirs.
+    pub(crate) fn persons_session(&self, name: &str) {
+        self.tmux
+            .ok(&["new-session", "-d", "-s", name, "--", "sleep", "600"]);
+    }
+
+    /// Splits a pane off a session as a person would, with a program of theirs.
+    pub(crate) fn persons_pane(&self, session: &str) {
+        self.tmux
+            .ok(&["split-window", "-t", session, "--", "sleep", "600"]);
+    }
+
     pub(crate) fn session_count(&self) -> usize {
         self.tmux.sessions().len()
     }

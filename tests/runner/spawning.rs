@@ -216,8 +216,7 @@ async fn what_tmux_refuses_to_clear_is_unclearable_and_not_spawned_over() {
 #[tokio::test]
 async fn a_spawn_that_is_served_after_its_ticket_was_revoked_is_harmless() {
     let rig = Rig::hasty();
-    rig.tmux
-        .ok(&["new-session", "-d", "-s", "other", "--", "sleep", "600"]);
+    rig.persons_session("other");
     let plan = rig.plan(1, ": > $DIR/started; exec sleep 600");
     rig.freeze();
 

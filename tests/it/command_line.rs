@@ -1,0 +1,118 @@
+//! What every command owes to people and scripts, without a daemon and without GitHub.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{Scratch, TheLoop};
+
+#[test]
+fn the_version_is_told_whatever_the_configuration_holds() {
+    let scratch = Scratch::new();
+    let the_loop = TheLoop::new(&scratch).set("nonsense", json!(true));
+
+    let told = the_loop.run(&["--version"]).ok();
+
+    assert_eq!(told, concat!("the-loop ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn exit_codes_tell_a_no_from_a_mistake() {
+    let scratch = Scratch::new();
+    let the_loop = TheLoop::new(&scratch);
+    let cases: [(&[&str], i32); 8] = [
+        (&["status"], 0),
+        (&["config", "check"], 0),
+        (&["poll", "status"], 1),
+        (&["poll", "stop"], 1),
+        (&["sessions", "show", "demo/app#1"], 1),
+        (&["sessions", "show", "no item"], 2),
+        (&["events", "--level", "loud"], 2),
+        (&["no-such-command"], 2),
+    ];
+    for (args, code) in cases {
+        let ended = the_loop.run(args);
+        assert_eq!(ended.code(), code, "{args:?}: {ended:#?}");
+        assert_eq!(
+            ended.stderr.is_empty(),
+            code == 0 || args == ["poll", "status"]
+        );
+    }
+
+    let broken = TheLoop::new(&scratch).set("polling.intervalSeconds", json!("1m"));
+    for args in [&["config", "check"][..], &["poll", "--once"], &["status"]] {
+        let ended = broken.run(args);
+        assert_eq!(ended.code(), 2, "{args:?}: {ended:#?}");
+        assert!(ended.stderr.contains("polling.intervalSeconds"));
+    }
+}
+
+#[test]
+fn json_is_all_that_is_printed_where_it_is_asked_for() {
+    let scratch = Scratch::new();
+    let the_loop = TheLoop::new(&scratch);
+    for args in [
+        &["status", "--json"][..],
+        &["poll", "status", "--json"],
+        &["sessions", "list", "--json"],
+        &["config", "show", "--json"],
+        &["config", "schema"],
+    ] {
+        let printed = the_loop.run(args).stdout;
+        assert!(
+            serde_json::from_str::<Value>(&printed).is_ok(),
+            "{args:?}: {printed}"
+        );
+    }
+}
+
+#[test]
+fn output_that_no_terminal_shows_is_plain() {
+    let scratch = Scratch::new();
+    let the_loop = TheLoop::new(&scratch).env("CLICOLOR", "1");
+    for args in [
+        &["status"][..],
+        &["sessions", "list"],
+        &["sessions", "show", "demo/app#1"],
+        &["events", "--types"],
+        &["config", "show"],
+    ] {
+        let ended = the_loop.run(args);
+        let printed = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!printed.contains('\u{1b}'), "{args:?}: {printed:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let scratch = Scratch::new();
+    let mut child = scratch
+        .command(env!("CARGO_BIN_EXE_the-loop"))
+        .args(["config", "schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+
+    let ended = child.wait_with_output().unwrap();
+
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn a_quiet_run_that_fails_says_why_and_nothing_else() {
+    let scratch = Scratch::new();
+    // Nobody gives it a token for github.com, so nothing is asked.
+    let the_loop = TheLoop::new(&scratch);
+
+    let ended = the_loop.run(&["poll", "--once", "-q"]);
+
+    assert_eq!(ended.code(), 1, "{ended:#?}");
+    assert_eq!(ended.stdout, "");
+    assert!(
+        ended.stderr.contains("no token for github.com"),
+        "{ended:#?}"
+    );
+}
