@@ -240,7 +240,8 @@ pub(crate) struct EventsArgs {
     /// Only from this source: poll, gh-webhook or cli
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
-    /// Only this level and above: debug, info, warning or error
+    /// Only this level and above: debug, info, warning or error [default: info; with --json, --type
+    /// or --delivery all]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Option<String>,
     /// Only since then: 2026-11-30T14:00:00Z, or 90s, 15m, 2h, 3d ago
@@ -281,6 +282,9 @@ pub(crate) struct DemoArgs {
     /// Leave everything running at the end, to look around
     #[arg(long)]
     pub(crate) keep: bool,
+    /// Tell the story from the background, on a terminal of this width, and stay for --keep
+    #[arg(long, hide = true, value_name = "COLUMNS", requires = "keep")]
+    pub(crate) backstage: Option<usize>,
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ pub(super) fn run(global: &Global, args: &ConfigArgs) -> Result<Exit, Failure> {
         ConfigCommand::Check => {
             setup::start_logging(global);
             let loaded = Config::load(global.config.as_deref(), &Environment::of_this_process())
-                .map_err(Failure::usage)?;
+                .map_err(|error| Failure::config(&error))?;
             output::print(&loaded.check_report());
         }
         ConfigCommand::Show(json) => {
             setup::start_logging(global);
             let loaded = Config::load(global.config.as_deref(), &Environment::of_this_process())
-                .map_err(Failure::usage)?;
+                .map_err(|error| Failure::config(&error))?;
             if json.json {
                 output::json(&loaded.show_json())?;
             } else {

@@ -6,9 +6,10 @@ use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{EventsArgs, Global};
+use super::decisions::{Decisions, Detail};
 use super::exit::{Exit, Failure};
 use super::{output, setup};
-use crate::eventlog::{self, Beginning, Filter, Follower, Record, describe, parse_since};
+use crate::eventlog::{self, Beginning, Filter, Follower, Level, Record, describe, parse_since};
 use crate::model::Source;
 
 pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
@@ -33,8 +34,14 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
         return follow(args, path, filter, limit);
     }
     let tail = eventlog::tail(path, filter, limit)?;
+    let subjects: Vec<String> = tail
+        .records
+        .iter()
+        .map(|record| describe(record).subject)
+        .collect();
+    let mut printer = Printer::new(args, subjects.iter().map(String::as_str));
     for record in &tail.records {
-        show(args, record);
+        printer.show(record);
     }
     if tail.skipped > 0 {
         output::note(format!(
@@ -64,17 +71,18 @@ fn filter(args: &EventsArgs) -> Result<Filter, Failure> {
             }
         },
     };
+    let everything = args.json || !args.types.is_empty() || args.delivery.is_some();
+    let min_level = match args.level.as_deref() {
+        Some(level) => Some(level.parse().map_err(Failure::usage)?),
+        None if everything => None,
+        None => Some(Level::Info),
+    };
     Ok(Filter {
         types: args.types.clone(),
         work_item: args.work_item.clone(),
         delivery: args.delivery.clone(),
         source,
-        min_level: args
-            .level
-            .as_deref()
-            .map(str::parse)
-            .transpose()
-            .map_err(Failure::usage)?,
+        min_level,
         since: args
             .since
             .as_deref()
@@ -107,20 +115,38 @@ fn follow(
                 last.pop_front();
             }
         }
+        let mut printer = Printer::new(args, std::iter::empty());
         for record in &last {
-            show(args, record);
+            printer.show(record);
         }
         while let Some(record) = follower.next(&stop).await {
-            show(args, &record?);
+            printer.show(&record?);
         }
         Ok(Exit::Success)
     })
 }
 
-fn show(args: &EventsArgs, record: &Record) {
-    if args.json {
-        output::line(record.to_json());
-    } else {
-        output::line(describe(record).to_string());
+/// Prints records as they were asked for.
+struct Printer {
+    /// None: as they are stored.
+    decisions: Option<Decisions>,
+}
+
+impl Printer {
+    fn new<'a>(args: &EventsArgs, subjects: impl Iterator<Item = &'a str>) -> Self {
+        let decisions =
+            (!args.json).then(|| Decisions::new(subjects, output::colours(), Detail::Full));
+        Self { decisions }
+    }
+
+    fn show(&mut self, record: &Record) {
+        match &mut self.decisions {
+            None => output::line(record.to_json()),
+            Some(decisions) => {
+                for line in decisions.lines(record) {
+                    output::line(line);
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use super::output;
+use crate::config::ConfigError;
 
 /// The exit codes of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,14 @@ impl Failure {
             exit: Exit::Usage,
             message: error.to_string(),
         }
+    }
+
+    /// Wraps an error in the configuration, with what to do about it.
+    pub(super) fn config(error: &ConfigError) -> Self {
+        let advice = error.advice().map_or_else(String::new, |advice| {
+            format!("\n\nnothing was started. {advice}")
+        });
+        Self::usage(format!("{error}{advice}"))
     }
 
     /// Prints the message on stderr, after `error:`, and returns the code.

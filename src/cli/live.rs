@@ -1,17 +1,20 @@
 //! What `poll start` shows while it runs: one line per decision, and on a terminal a last line that
 //! says how things stand.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 
-use super::output;
-use crate::config::Loaded;
+use super::decisions::{Decisions, Detail};
+use super::layout::{width, wrap};
+use super::output::{self, Paint, colours, grouped, paint};
+use super::screen;
+use crate::config::{Environment, Loaded, display_path};
 use crate::daemon::{PollNews, PollOptions, Run, Standing};
-use crate::eventlog::{Level, Record, describe};
+use crate::eventlog::{Level, Record};
 use crate::process::detach::{close_report, terminal_width};
-use crate::telemetry::Verbosity;
+use crate::telemetry::{LogFormat, Verbosity};
 
 /// The running display.
 #[derive(Debug, Clone)]
@@ -19,7 +22,7 @@ pub(super) struct Live {
     face: Face,
     verbosity: Verbosity,
     header: Vec<String>,
-    last_line: Arc<Mutex<Option<String>>>,
+    decisions: Arc<Mutex<Decisions>>,
 }
 
 /// What the display writes to.
@@ -29,10 +32,30 @@ enum Face {
     Terminal,
     /// A pipe or a file: plain lines.
     Plain,
+    /// A program: the records of the event log, one JSON object a line.
+    Json,
     /// The parent of a daemon that goes to the background: one line, then nothing.
     Report,
     /// Nobody: a one-shot run prints its summary only.
     None,
+}
+
+impl Face {
+    fn of(options: &PollOptions, verbosity: Verbosity, format: LogFormat) -> Self {
+        match (format, options.run) {
+            (LogFormat::Json, _) => Self::Json,
+            (LogFormat::Text, Run::Once) if verbosity <= Verbosity::Normal => Self::None,
+            (LogFormat::Text, Run::Once) => Self::Plain,
+            (LogFormat::Text, Run::Forever) if draws_over() => Self::Terminal,
+            (LogFormat::Text, Run::Forever) => Self::Plain,
+        }
+    }
+}
+
+/// Tells whether stdout is a terminal on which a line can be drawn over.
+fn draws_over() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    std::io::stdout().is_terminal() && !is_dumb
 }
 
 impl Live {
@@ -40,94 +63,41 @@ impl Live {
         loaded: &Loaded,
         options: &PollOptions,
         verbosity: Verbosity,
-        detached: bool,
+        format: LogFormat,
     ) -> Self {
-        let face = match (detached, options.run, std::io::stdout().is_terminal()) {
-            (true, ..) => Face::Report,
-            (false, Run::Once, _) => Face::None,
-            (false, Run::Forever, true) => Face::Terminal,
-            (false, Run::Forever, false) => Face::Plain,
+        let repos: Vec<String> = repos(loaded);
+        // Room for a number of three digits behind the longest repository.
+        let subjects: Vec<String> = repos.iter().map(|repo| format!("{repo}#123")).collect();
+        let detail = if verbosity > Verbosity::Normal {
+            Detail::Full
+        } else {
+            Detail::Brief
         };
+        let decisions = Decisions::new(subjects.iter().map(String::as_str), colours(), detail);
         Self {
-            face,
+            face: Face::of(options, verbosity, format),
             verbosity,
-            header: header(loaded, options),
-            last_line: Arc::default(),
+            header: header(loaded, options, &repos),
+            decisions: Arc::new(Mutex::new(decisions)),
         }
     }
 
-    fn say(&self, line: &str) {
-        let last = self
-            .last_line
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut out = std::io::stdout().lock();
-        let text = match (&*last, self.face) {
-            (Some(status), Face::Terminal) => format!("\r\u{1b}[K{line}\n{status}"),
-            _ => format!("{line}\n"),
-        };
-        // A reader that went away must not end the daemon.
-        let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    /// The display of a daemon that goes to the background.
+    pub(super) fn report(self) -> Self {
+        Self {
+            face: Face::Report,
+            ..self
+        }
     }
-}
 
-fn header(loaded: &Loaded, options: &PollOptions) -> Vec<String> {
-    let config = &loaded.config;
-    let tmux = config
-        .routing
-        .tmux
-        .socket_name
-        .as_ref()
-        .map_or_else(|| "tmux".to_owned(), |name| format!("tmux -L {name}"));
-    let repos: Vec<String> = config
-        .polling
-        .sources
-        .iter()
-        .flat_map(|source| source.repos.iter().map(ToString::to_string))
-        .collect();
-    let labels: Vec<String> = config
-        .polling
-        .sources
-        .iter()
-        .map(|source| format!("{:?}", source.label))
-        .collect();
-    let users: Vec<String> = config
-        .routing
-        .authorized_users
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let interval = options.interval.unwrap_or(config.polling.interval);
-    let users = if users.is_empty() {
-        "nobody (routing.authorizedUsers is empty)".to_owned()
-    } else {
-        users.join(", ")
-    };
-    vec![
-        format!(
-            "the-loop {} · config {} · state {} · {tmux}",
-            env!("CARGO_PKG_VERSION"),
-            loaded.shown_path,
-            config.state.root.display()
-        ),
-        format!(
-            "watching {} every {} s · acting for {users} · label {}",
-            repos.join(", "),
-            interval.as_secs(),
-            labels.join(", ")
-        ),
-        String::new(),
-    ]
-}
-
-impl Live {
     /// Shows a piece of news of the poller.
     pub(super) fn show(&self, news: &PollNews<'_>) {
         match news {
             PollNews::Ready => self.ready(),
             PollNews::Decided(record) => self.decided(record),
             PollNews::Standing(standing) => self.standing(standing),
-            PollNews::Ended => self.ended(),
+            PollNews::Ended if self.face == Face::Terminal => screen::end(),
+            PollNews::Ended => {}
         }
     }
 
@@ -140,11 +110,12 @@ impl Live {
                 }
             }
             Face::Terminal | Face::Plain if self.verbosity > Verbosity::Quiet => {
-                for line in &self.header {
-                    self.say(line);
+                let room = output::room().unwrap_or(usize::MAX);
+                for line in self.header.iter().flat_map(|line| wrap(line, room)) {
+                    screen::line(&line);
                 }
             }
-            Face::Terminal | Face::Plain | Face::None => {}
+            Face::Terminal | Face::Plain | Face::Json | Face::None => {}
         }
     }
 
@@ -154,44 +125,102 @@ impl Live {
             Verbosity::Normal => Level::Info,
             Verbosity::Verbose | Verbosity::Debug => Level::Debug,
         };
-        if matches!(self.face, Face::Terminal | Face::Plain) && record.level >= wanted {
-            self.say(&describe(record).to_string());
+        if record.level < wanted {
+            return;
+        }
+        match self.face {
+            Face::Json => screen::line(&record.to_json()),
+            // The header says it already.
+            Face::Terminal | Face::Plain if record.event == "poller.started" => {}
+            Face::Terminal | Face::Plain => {
+                let mut decisions = self
+                    .decisions
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                for line in decisions.lines(record) {
+                    screen::line(&format!("{line}{}", attach_hint(record)));
+                }
+            }
+            Face::Report | Face::None => {}
         }
     }
 
     fn standing(&self, standing: &Standing) {
-        if self.face != Face::Terminal || self.verbosity == Verbosity::Quiet {
-            return;
-        }
-        let width = terminal_width().unwrap_or(80);
-        let status: String = last_line(standing, Utc::now())
-            .chars()
-            .take(width.saturating_sub(1))
-            .collect();
-        let mut last = self
-            .last_line
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut out = std::io::stdout().lock();
-        let _gone = out
-            .write_all(format!("\r\u{1b}[K{status}").as_bytes())
-            .and_then(|()| out.flush());
-        *last = Some(status);
-    }
-
-    fn ended(&self) {
-        let mut last = self
-            .last_line
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if last.take().is_some() {
-            let mut out = std::io::stdout().lock();
-            let _gone = out.write_all(b"\n").and_then(|()| out.flush());
+        if self.face == Face::Terminal && self.verbosity > Verbosity::Quiet {
+            let room = terminal_width().unwrap_or(80).saturating_sub(1);
+            screen::last_line(&last_line(standing, Utc::now(), room));
         }
     }
 }
 
-fn last_line(standing: &Standing, now: DateTime<Utc>) -> String {
+fn repos(loaded: &Loaded) -> Vec<String> {
+    let sources = loaded.config.polling.sources.iter();
+    sources
+        .flat_map(|source| source.repos.iter().map(ToString::to_string))
+        .collect()
+}
+
+fn header(loaded: &Loaded, options: &PollOptions, repos: &[String]) -> Vec<String> {
+    let config = &loaded.config;
+    let tmux = config.routing.tmux.socket_name.as_ref().map_or_else(
+        || "tmux (your default server)".to_owned(),
+        |name| format!("tmux -L {name}"),
+    );
+    let home = Environment::of_this_process().home;
+    let mut labels: Vec<String> = config
+        .polling
+        .sources
+        .iter()
+        .map(|source| format!("\"{}\"", source.label))
+        .collect();
+    labels.dedup();
+    let users: Vec<String> = config
+        .routing
+        .authorized_users
+        .iter()
+        .map(|user| format!("@{user}"))
+        .collect();
+    let interval = options.interval.unwrap_or(config.polling.interval);
+    let every = match options.run {
+        Run::Once => "once".to_owned(),
+        Run::Forever => format!("every {} s", interval.as_secs()),
+    };
+    let users = if users.is_empty() {
+        "nobody (routing.authorizedUsers is empty)".to_owned()
+    } else {
+        users.join(", ")
+    };
+    vec![
+        format!(
+            "the-loop {} · config {} · state {} · {tmux}",
+            env!("CARGO_PKG_VERSION"),
+            loaded.shown_path,
+            display_path(&config.state.root, home.as_deref())
+        ),
+        format!(
+            "watching {} {every} · acting for {users} · label {}",
+            repos.join(", "),
+            labels.join(", ")
+        ),
+        String::new(),
+    ]
+}
+
+/// How to look at an agent that was just started.
+fn attach_hint(record: &Record) -> String {
+    let item = record.text("work_item");
+    match item.filter(|_| record.event == "session.spawned") {
+        Some(item) => {
+            let item = item.trim_start_matches("github:");
+            let hint = format!("   (the-loop sessions attach {item})");
+            paint(&hint, if colours() { Paint::Dim } else { Paint::Plain })
+        }
+        None => String::new(),
+    }
+}
+
+/// Says how things stand; where the room is short, the least important parts are left out.
+fn last_line(standing: &Standing, now: DateTime<Utc>, room: usize) -> String {
     let mut parts = vec![
         count(standing.sessions, "session"),
         count(standing.items, "item"),
@@ -199,20 +228,63 @@ fn last_line(standing: &Standing, now: DateTime<Utc>) -> String {
             0 => "inbox empty".to_owned(),
             n => format!("{n} waiting"),
         },
+        match standing
+            .next_cycle_at
+            .map(|next| (next - now).num_seconds())
+        {
+            Some(seconds) if seconds > 0 => format!("next cycle in {}", output::age(seconds)),
+            Some(_) | None => "asking GitHub".to_owned(),
+        },
     ];
-    if let Some(next) = standing.next_cycle_at {
-        parts.push(format!(
-            "next cycle in {}",
-            output::age((next - now).num_seconds())
-        ));
-    }
     if let Some(rate) = &standing.rate {
-        parts.push(format!("GitHub {} of {} left", rate.remaining, rate.limit));
+        let (left, limit) = (grouped(rate.remaining), grouped(rate.limit));
+        parts.push(format!("GitHub {left} of {limit} left"));
     }
     parts.push("ctrl-c stops, agents keep running".to_owned());
+    while parts.len() > 1 && width(&parts.join(" · ")) > room {
+        parts.pop();
+    }
     parts.join(" · ")
 }
 
 fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_gets_whole_parts_of_the_last_line() {
+        let now = Utc::now();
+        let standing = Standing {
+            sessions: 1,
+            items: 9,
+            inbox: 0,
+            next_cycle_at: Some(now + TimeDelta::seconds(41)),
+            rate: None,
+        };
+        assert_eq!(
+            last_line(&standing, now, 120),
+            "1 session · 9 items · inbox empty · next cycle in 41 s · ctrl-c stops, agents keep running"
+        );
+        assert_eq!(
+            last_line(&standing, now, 60),
+            "1 session · 9 items · inbox empty · next cycle in 41 s"
+        );
+        assert_eq!(last_line(&standing, now, 5), "1 session");
+    }
+
+    #[test]
+    fn a_cycle_that_is_due_is_under_way() {
+        let standing = Standing {
+            next_cycle_at: Some(Utc::now()),
+            ..Standing::default()
+        };
+        let said = last_line(&standing, Utc::now(), 200);
+        assert!(said.contains("asking GitHub"), "{said}");
+    }
 }

@@ -4,13 +4,19 @@
 //! it decides nothing itself.
 
 mod args;
+mod backstage;
 mod config;
+mod decisions;
 mod demo;
 mod events;
 mod exit;
+mod layout;
 mod live;
 mod output;
 mod poll;
+mod screen;
+mod session_list;
+mod session_show;
 mod sessions;
 mod setup;
 mod status;

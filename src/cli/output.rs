@@ -2,8 +2,11 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Row, Table, TableStyle};
+use anstream::ColorChoice;
 use serde::Serialize;
+
+use super::layout::{self, Column};
+use crate::process::detach::terminal_width;
 
 /// Writes text and a newline to stdout. A reader that has gone away (`| head`) is no error.
 pub(crate) fn line(text: impl AsRef<str>) {
@@ -45,24 +48,63 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), serde_json::Error> {
     Ok(())
 }
 
-/// Writes a table that fits the terminal; a pipe gets it unwrapped.
-pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
-    let mut table = Table::new();
-    table
-        .load_style(TableStyle::new())
-        .set_header(Row::from(header));
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+/// Writes a table that fits the terminal; a pipe gets every cell whole.
+pub(crate) fn table(columns: &[Column], rows: &[Vec<String>]) {
+    for row in layout::table(columns, rows, room()) {
+        line(row);
     }
-    for row in rows {
-        table.add_row(row);
+}
+
+/// Returns how many cells a line may take; nothing where no terminal limits it.
+pub(crate) fn room() -> Option<usize> {
+    std::io::stdout()
+        .is_terminal()
+        .then(|| terminal_width().unwrap_or(80))
+}
+
+/// Tells whether stdout takes colours: a terminal without `NO_COLOR`, or `CLICOLOR_FORCE`.
+pub(crate) fn colours() -> bool {
+    anstream::stdout().current_choice() != ColorChoice::Never
+}
+
+/// The colours in use; each adds to what the words say already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// As it is.
+    Plain,
+    /// For what stands beside the matter: times, hints.
+    Dim,
+    /// It went well.
+    Good,
+    /// Somebody may want to look.
+    Warn,
+    /// It failed.
+    Bad,
+}
+
+/// Wraps a text in a colour, and ends the colour with it.
+pub(crate) fn paint(text: &str, paint: Paint) -> String {
+    let code = match paint {
+        Paint::Plain => return text.to_owned(),
+        Paint::Dim => "2",
+        Paint::Good => "32",
+        Paint::Warn => "33",
+        Paint::Bad => "31",
+    };
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
+}
+
+/// Writes a number with its thousands set apart: `4,988`.
+pub(crate) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    for row in table.lines() {
-        line(row.trim_end());
-    }
+    text
 }
 
 /// Says how long ago something was, in one unit: `12 s`, `3 m`, `2 h`, `5 d`.
@@ -78,6 +120,12 @@ pub(crate) fn age(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let numbers = [0, 999, 5_000, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "999", "5,000", "1,234,567"]);
+    }
 
     #[test]
     fn ages_use_one_unit() {

@@ -16,7 +16,7 @@ use crate::daemon::{PollError, PollOptions, Run, detach, lock_path, run_poll};
 use crate::process::detach::leave_terminal;
 use crate::process::identity::{Life, life};
 use crate::process::signal::{Signal, signal};
-use crate::telemetry::Verbosity;
+use crate::telemetry::{LogFormat, Verbosity};
 
 pub(super) fn run(global: &Global, args: PollArgs) -> Result<Exit, Failure> {
     match args.command {
@@ -32,7 +32,7 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     loaded
         .config
         .require_sources(&loaded.shown_path)
-        .map_err(Failure::usage)?;
+        .map_err(|error| Failure::config(&error))?;
     if args.detach {
         return start_detached(global, args, &loaded);
     }
@@ -46,7 +46,8 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
         max_retries: args.max_retries,
     };
     let ended = setup::block_on(async {
-        let live = Live::new(&loaded, &options, global.verbosity(), args.detached);
+        let live = Live::new(&loaded, &options, global.verbosity(), global.log_format);
+        let live = if args.detached { live.report() } else { live };
         Ok(run_poll(
             loaded.config.clone(),
             &options,
@@ -56,7 +57,8 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     })?;
     match ended {
         Ok(end) => {
-            if options.run == Run::Once && global.verbosity() > Verbosity::Quiet {
+            let is_for_people = global.log_format == LogFormat::Text;
+            if options.run == Run::Once && is_for_people && global.verbosity() > Verbosity::Quiet {
                 output::line(end.summary());
             }
             let worked = options.run == Run::Forever || end.worked();

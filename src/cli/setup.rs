@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use super::args::Global;
 use super::exit::Failure;
 use super::output;
+use super::screen::LogLines;
 use crate::config::{Config, ConfigError, Environment, Loaded};
 use crate::telemetry::{self, Colour, Verbosity};
 
@@ -12,7 +13,7 @@ use crate::telemetry::{self, Colour, Verbosity};
 pub(super) fn load(global: &Global) -> Result<Loaded, Failure> {
     start_logging(global);
     let loaded = Config::load(global.config.as_deref(), &Environment::of_this_process())
-        .map_err(Failure::usage)?;
+        .map_err(|error| Failure::config(&error))?;
     if global.verbosity() > Verbosity::Quiet {
         for warning in &loaded.warnings {
             output::warning(&format!("{}: {warning}", loaded.shown_path));
@@ -30,8 +31,10 @@ pub(super) fn load_or_defaults(global: &Global) -> Result<Loaded, Failure> {
     let environment = Environment::of_this_process();
     match Config::load(global.config.as_deref(), &environment) {
         Ok(loaded) => Ok(loaded),
-        Err(ConfigError::NoFile { .. }) => Loaded::defaults(&environment).map_err(Failure::usage),
-        Err(error) => Err(Failure::usage(error)),
+        Err(ConfigError::NoFile { .. }) => {
+            Loaded::defaults(&environment).map_err(|error| Failure::config(&error))
+        }
+        Err(error) => Err(Failure::config(&error)),
     }
 }
 
@@ -42,7 +45,7 @@ pub(super) fn start_logging(global: &Global) {
     } else {
         Colour::Off
     };
-    telemetry::start(global.log_format, global.verbosity(), colour);
+    telemetry::start(global.log_format, global.verbosity(), colour, LogLines);
 }
 
 /// Runs a command's asynchronous part on this thread.

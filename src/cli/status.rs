@@ -1,19 +1,26 @@
 //! `the-loop status`: how everything stands, on one screen.
 
-use chrono::Utc;
+use chrono::{DateTime, Local, Utc};
 use serde::Serialize;
 
 use super::args::{Global, JsonArgs};
 use super::exit::{Exit, Failure};
-use super::{output, poll, setup};
+use super::layout::{pad, width};
+use super::output::{self, grouped};
+use super::session_list::Row;
+use super::{poll, setup};
+use crate::config::Config;
 use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockState};
 use crate::daemon::{lock_path, open_store};
-use crate::model::SessionStatus;
-use crate::store::{Counts, QueueFilter, QueueRow, SessionFilter};
+use crate::eventlog::{hold_phrase, kind_phrase};
+use crate::model::{DeliveryState, RepoRef, SessionStatus};
+use crate::store::{Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store};
 
-/// How many abandoned events are listed; more are counted.
+/// How many rows are listed one by one; more are counted.
 const LISTED: u32 = 10;
+/// The width of the first column: its longest head.
+const HEAD: usize = 10;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,9 +28,25 @@ struct Status {
     poller_running: bool,
     poller: Option<Holder>,
     heartbeat: Option<Heartbeat>,
+    sources: Vec<SourceRow>,
     sessions: Vec<SessionCount>,
     inbox: Counts,
+    /// The oldest deliveries that wait for a condition.
+    held: Vec<QueueRow>,
     abandoned: Vec<QueueRow>,
+    /// Sessions whose harness has ended; the next event starts it again.
+    ended: Vec<Row>,
+}
+
+/// A watched repository.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SourceRow {
+    repo: RepoRef,
+    items: usize,
+    sessions: usize,
+    /// When its newest work item changed, by GitHub's clock.
+    unchanged_since: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -35,34 +58,11 @@ struct SessionCount {
 
 pub(super) fn run(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
     let loaded = setup::load_or_defaults(global)?;
-    let lock = InstanceLock::state(&lock_path(&loaded.config))?;
+    let config = &loaded.config;
+    let lock = InstanceLock::state(&lock_path(config))?;
     let status = setup::block_on(async {
-        let store = open_store(&loaded.config).await?;
-        let sessions = store.registry().list(SessionFilter::Open).await?;
-        let counted = [
-            SessionStatus::Active,
-            SessionStatus::Paused,
-            SessionStatus::Spawning,
-        ]
-        .into_iter()
-        .map(|status| SessionCount {
-            status,
-            count: sessions
-                .iter()
-                .filter(|session| session.status == status)
-                .count(),
-        });
-        let status = Status {
-            poller_running: lock != LockState::Free,
-            heartbeat: heartbeat::read(&loaded.config.state.root),
-            sessions: counted.filter(|counted| counted.count > 0).collect(),
-            inbox: store.queue().counts().await?,
-            abandoned: store.queue().list(QueueFilter::Abandoned, LISTED).await?,
-            poller: match lock {
-                LockState::Held(holder) => holder,
-                LockState::Free => None,
-            },
-        };
+        let store = open_store(config).await?;
+        let status = Box::pin(look(config, &store, lock)).await?;
         store.close().await;
         Ok(status)
     })?;
@@ -74,70 +74,222 @@ pub(super) fn run(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn print(status: &Status) {
-    let holder = status.poller_running.then_some(&status.poller);
-    row(
-        "daemons",
-        &format!(
-            "poll  {}",
-            poll::describe(holder, status.heartbeat.as_ref())
-        ),
-    );
-    let sessions: Vec<String> = status
-        .sessions
-        .iter()
-        .map(|counted| format!("{} {}", counted.count, counted.status))
-        .collect();
-    row(
-        "sessions",
-        if sessions.is_empty() {
-            "none".to_owned()
-        } else {
-            sessions.join(" · ")
-        }
-        .as_str(),
-    );
-    row("inbox", &inbox(&status.inbox));
-    if let Some(cycle) = status
-        .heartbeat
-        .as_ref()
-        .and_then(|beat| beat.last_cycle.as_ref())
-    {
-        row("items", &cycle.items.to_string());
-        if let (Some(left), Some(limit)) = (cycle.rate_remaining, cycle.rate_limit) {
-            row("github", &format!("{left} of {limit} requests left"));
-        }
-        for error in &cycle.errors {
-            row("attention", error);
+async fn look(config: &Config, store: &Store, lock: LockState) -> Result<Status, Failure> {
+    let open = store.registry().list(SessionFilter::Open).await?;
+    let of_repo = |repo: &RepoRef| {
+        let of_it = open.iter().filter(|one| one.work_item.repo() == repo);
+        of_it.count()
+    };
+    let mut sources = Vec::new();
+    for repo in config.polling.sources.iter().flat_map(|one| &one.repos) {
+        let items = store.ledger().items(ItemFilter::Of(repo)).await?;
+        sources.push(SourceRow {
+            items: items.iter().filter(|item| item.open).count(),
+            sessions: of_repo(repo),
+            unchanged_since: items.iter().map(|item| item.updated_at).max(),
+            repo: repo.clone(),
+        });
+    }
+    let counted = [
+        SessionStatus::Active,
+        SessionStatus::Paused,
+        SessionStatus::Spawning,
+    ]
+    .into_iter()
+    .map(|status| SessionCount {
+        status,
+        count: open.iter().filter(|one| one.status == status).count(),
+    });
+    let sessions = counted.filter(|counted| counted.count > 0).collect();
+    let mut ended = Vec::new();
+    for session in open {
+        let row = Row::of(store, session).await?;
+        if row.has_ended() {
+            ended.push(row);
         }
     }
-    for gone in &status.abandoned {
-        let why = gone.error.as_deref().unwrap_or("every attempt failed");
-        row(
-            "attention",
-            &format!("{}: {} was given up: {why}", gone.item.short(), gone.key),
-        );
+    let waiting = store.queue().list(QueueFilter::Open, 1000).await?;
+    let held = waiting
+        .into_iter()
+        .filter(|row| row.state == DeliveryState::Held)
+        .take(usize::try_from(LISTED).unwrap_or_default())
+        .collect();
+    Ok(Status {
+        poller_running: lock != LockState::Free,
+        heartbeat: heartbeat::read(&config.state.root),
+        sources,
+        sessions,
+        inbox: store.queue().counts().await?,
+        held,
+        abandoned: store.queue().list(QueueFilter::Abandoned, LISTED).await?,
+        ended,
+        poller: match lock {
+            LockState::Held(holder) => holder,
+            LockState::Free => None,
+        },
+    })
+}
+
+fn print(status: &Status) {
+    let now = Utc::now();
+    let holder = status.poller_running.then_some(&status.poller);
+    let poller = poll::describe(holder, status.heartbeat.as_ref());
+    section("daemons", &[format!("poll  {poller}")]);
+    section("sources", &sources(&status.sources));
+    section("sessions", &[sessions(&status.sessions)]);
+    section("inbox", &[inbox(&status.inbox, now)]);
+    section("github", &github(status.heartbeat.as_ref(), now));
+    section("attention", &attention(status, now));
+}
+
+fn section(head: &str, lines: &[String]) {
+    for (at, line) in lines.iter().enumerate() {
+        let head = if at == 0 { head } else { "" };
+        output::line(format!("{} {line}", pad(head, HEAD)).trim_end());
     }
 }
 
-fn inbox(counts: &Counts) -> String {
-    let now = Utc::now();
-    let oldest = |at: Option<chrono::DateTime<Utc>>| {
-        at.map_or_else(String::new, |at| {
-            format!(" (oldest {})", output::age((now - at).num_seconds()))
+fn sources(rows: &[SourceRow]) -> Vec<String> {
+    if rows.is_empty() {
+        return vec!["none; polling.sources in the configuration names repositories".to_owned()];
+    }
+    let cells: Vec<[String; 3]> = rows
+        .iter()
+        .map(|row| {
+            [
+                row.repo.to_string(),
+                count(row.items, "item"),
+                count(row.sessions, "session"),
+            ]
         })
+        .collect();
+    let room = |at: usize| {
+        let widths = cells.iter().filter_map(|cells| cells.get(at));
+        widths.map(|cell| width(cell)).max().unwrap_or(0)
     };
-    format!(
-        "{} pending{} · {} held{} · {} at work · {} abandoned",
+    rows.iter()
+        .zip(&cells)
+        .map(|(row, [repo, items, sessions])| {
+            let since = match row.unchanged_since {
+                Some(at) => format!("unchanged since {}", clock(at)),
+                None => "nothing seen yet".to_owned(),
+            };
+            format!(
+                "{}  {}  {}  {since}",
+                pad(repo, room(0)),
+                pad(items, room(1)),
+                pad(sessions, room(2)),
+            )
+        })
+        .collect()
+}
+
+fn sessions(counted: &[SessionCount]) -> String {
+    if counted.is_empty() {
+        return "none".to_owned();
+    }
+    let words = counted.iter();
+    let words = words.map(|counted| format!("{} {}", counted.count, counted.status));
+    words.collect::<Vec<_>>().join(" · ")
+}
+
+fn inbox(counts: &Counts, now: DateTime<Utc>) -> String {
+    let oldest = |at: Option<DateTime<Utc>>| {
+        at.map_or_else(String::new, |at| format!(" (oldest {})", age(at, now)))
+    };
+    let mut text = format!(
+        "{} pending{} · {} held{} · {} abandoned",
         counts.pending,
         oldest(counts.oldest_pending),
         counts.held,
         oldest(counts.oldest_held),
-        counts.claimed,
         counts.abandoned,
-    )
+    );
+    if counts.claimed > 0 {
+        text = format!("{text} · {} at work", counts.claimed);
+    }
+    text
 }
 
-fn row(head: &str, text: &str) {
-    output::line(format!("{head:<10} {text}"));
+fn github(beat: Option<&Heartbeat>, now: DateTime<Utc>) -> Vec<String> {
+    let Some(cycle) = beat.and_then(|beat| beat.last_cycle.as_ref()) else {
+        return vec!["not asked yet".to_owned()];
+    };
+    let (Some(left), Some(limit)) = (cycle.rate_remaining, cycle.rate_limit) else {
+        return vec!["tells no rate limit".to_owned()];
+    };
+    let resets = match cycle.rate_resets_at {
+        Some(at) if at > now => format!(", resets {}", clock(at)),
+        Some(_) | None => String::new(),
+    };
+    vec![format!(
+        "{} of {} requests left{resets}",
+        grouped(left),
+        grouped(limit)
+    )]
+}
+
+/// What a person may want to do something about, each with the command that helps.
+fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let cycle = status.heartbeat.as_ref();
+    let errors = cycle.and_then(|beat| beat.last_cycle.as_ref());
+    lines.extend(errors.iter().flat_map(|cycle| cycle.errors.clone()));
+    for row in &status.held {
+        let item = row.item.short();
+        let why = hold_phrase(row.reason.as_deref().unwrap_or("held"));
+        lines.push(format!(
+            "{item}: {} held for {}: {why} → the-loop sessions attach {item}",
+            what(row),
+            age(row.accepted_at, now)
+        ));
+    }
+    for row in &status.ended {
+        let item = row.session.work_item.short();
+        lines.push(format!(
+            "{item}: its agent has ended; the next event starts it again → the-loop sessions show {item}"
+        ));
+    }
+    for row in &status.abandoned {
+        let item = row.item.short();
+        let why = row.error.as_deref().unwrap_or("every attempt failed");
+        lines.push(format!(
+            "{item}: {} was given up: {why} → the-loop events --work-item {item}",
+            what(row)
+        ));
+    }
+    let listed = u64::from(LISTED);
+    let more =
+        status.inbox.abandoned.saturating_sub(listed) + status.inbox.held.saturating_sub(listed);
+    if more > 0 {
+        lines.push(format!("and {more} more → the-loop status --json"));
+    }
+    lines
+}
+
+/// `comment by @ada`.
+fn what(row: &QueueRow) -> String {
+    let kind = kind_phrase(&row.kind);
+    match &row.actor {
+        Some(actor) => format!("{kind} by @{actor}"),
+        None => kind.to_owned(),
+    }
+}
+
+fn age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    output::age((now - at).num_seconds())
+}
+
+/// A time of today as `14:05`, another with its day.
+fn clock(at: DateTime<Utc>) -> String {
+    let local = at.with_timezone(&Local);
+    if local.date_naive() == Local::now().date_naive() {
+        local.format("%H:%M").to_string()
+    } else {
+        local.format("%Y-%m-%d %H:%M").to_string()
+    }
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

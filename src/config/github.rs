@@ -23,9 +23,14 @@ pub(super) struct IntegrationsFile {
 struct GitHubFile {
     /// The address of the REST API; for GitHub Enterprise Server `https://<host>/api/v3`.
     api_url: String,
+    /// The host that refs carry, where it does not follow from `apiUrl`: a proxy or a local server
+    /// may speak for `github.com`.
+    #[schemars(extend("x-default" = "the host of apiUrl; github.com for https://api.github.com"))]
+    host: Option<String>,
     /// The environment variables that may hold the token, in the order in which they are tried;
-    /// after them `gh auth token` is asked.
-    #[schemars(extend("x-default" = "as gh: GH_TOKEN, GITHUB_TOKEN; for GitHub Enterprise Server GH_ENTERPRISE_TOKEN, GITHUB_ENTERPRISE_TOKEN"))]
+    /// after them `gh auth token` is asked. Where `apiUrl` is not the host's own address, only
+    /// variables that are named here are looked at, and gh is not asked.
+    #[schemars(extend("x-default" = "as gh: GH_TOKEN, GITHUB_TOKEN; for GitHub Enterprise Server GH_ENTERPRISE_TOKEN, GITHUB_ENTERPRISE_TOKEN; none where apiUrl is not the host's own address"))]
     token_env: Option<Vec<String>>,
 }
 
@@ -35,6 +40,7 @@ impl Default for GitHubFile {
     fn default() -> Self {
         Self {
             api_url: GITHUB_API.to_owned(),
+            host: None,
             token_env: None,
         }
     }
@@ -75,14 +81,34 @@ impl IntegrationsFile {
                 "has no path; GitHub Enterprise Server answers at https://<host>/api/v3",
             );
         }
+        let host_key = section.key("host");
+        let host = match self.github.host.as_deref().map(read_host) {
+            None => address.host.clone(),
+            Some(Ok(host)) => host,
+            Some(Err(message)) => {
+                checker.problem(&host_key, message);
+                address.host.clone()
+            }
+        };
         let key = section.key("tokenEnv");
-        let token_env = self
-            .github
-            .token_env
-            .unwrap_or_else(|| address.usual_variables());
-        if token_env.is_empty() {
-            checker.problem(&key, "names no variable; delete the line to use gh's");
-        }
+        let token_env = match self.github.token_env {
+            Some(names) => {
+                if names.is_empty() {
+                    checker.problem(&key, "names no variable; delete the line to use gh's");
+                }
+                names
+            }
+            None if address.is_own_of(&host) => usual_variables(&host),
+            None => {
+                if !address.is_loopback {
+                    checker.warning(
+                        &host_key,
+                        "the address in apiUrl is not this host's own, so no token that is kept for the host goes there; name the variable that holds one in tokenEnv",
+                    );
+                }
+                Vec::new()
+            }
+        };
         for (at, name) in token_env.iter().enumerate() {
             if !is_variable_name(name) {
                 checker.problem(
@@ -94,7 +120,7 @@ impl IntegrationsFile {
         Integrations {
             github: GitHub {
                 api_url: address.url,
-                host: address.host,
+                host,
                 token_env,
             },
         }
@@ -104,6 +130,7 @@ impl IntegrationsFile {
 impl Integrations {
     pub(super) fn settings(&self, out: &mut Settings<'_>) {
         out.put("integrations.github.apiUrl", &self.github.api_url);
+        out.put("integrations.github.host", &self.github.host);
         out.put("integrations.github.tokenEnv", &self.github.token_env);
     }
 }
@@ -111,6 +138,7 @@ impl Integrations {
 struct Address {
     url: String,
     host: String,
+    is_safe: bool,
     is_bare: bool,
     is_loopback: bool,
 }
@@ -120,6 +148,7 @@ impl Address {
         Self {
             url: GITHUB_API.to_owned(),
             host: DEFAULT_HOST.to_owned(),
+            is_safe: true,
             is_bare: true,
             is_loopback: false,
         }
@@ -156,20 +185,41 @@ impl Address {
         Ok(Self {
             url: url.to_owned(),
             host,
+            is_safe,
             is_bare: path.is_empty(),
             is_loopback,
         })
     }
 
-    /// The variables that gh reads for this host, in its order.
-    fn usual_variables(&self) -> Vec<String> {
-        let names = if self.host == DEFAULT_HOST || self.host.ends_with(".ghe.com") {
-            ["GH_TOKEN", "GITHUB_TOKEN"]
-        } else {
-            ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]
-        };
-        names.map(str::to_owned).to_vec()
+    /// Tells whether what people keep for `host` is meant for this address.
+    fn is_own_of(&self, host: &str) -> bool {
+        let beside_the_api = self.host.strip_prefix("api.") == Some(host);
+        self.is_safe && (self.host == host || beside_the_api)
     }
+}
+
+/// The variables that gh reads for a host, in its order.
+fn usual_variables(host: &str) -> Vec<String> {
+    let names = if host == DEFAULT_HOST || host.ends_with(".ghe.com") {
+        ["GH_TOKEN", "GITHUB_TOKEN"]
+    } else {
+        ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]
+    };
+    names.map(str::to_owned).to_vec()
+}
+
+/// Reads the host of refs, as it stands in the addresses of web pages.
+fn read_host(text: &str) -> Result<String, &'static str> {
+    let host = text.to_ascii_lowercase();
+    if RepoRef::new(&host, "o", "r").is_err() {
+        return Err(
+            "expected a host as it stands in refs and web addresses, for example github.com",
+        );
+    }
+    if host == "api.github.com" {
+        return Err("is the API's; refs carry github.com");
+    }
+    Ok(host)
 }
 
 /// The host of the web pages behind an API host; refs and URLs of work items carry that one.

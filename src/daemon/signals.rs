@@ -1,17 +1,31 @@
 //! Signals: the first asks the daemon to stop, the second ends it at once.
 
+use std::io::IsTerminal;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Cancels `stop` at the first SIGTERM or SIGINT, and ends the process at the second.
+///
+/// A terminal that is closed under a daemon in the foreground is a SIGTERM too.
 ///
 /// # Errors
 /// When the handlers cannot be installed.
 pub(super) fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // Without a terminal the signal stays as it is: `nohup` has switched it off.
+    let on_terminal = std::io::stdout().is_terminal() || std::io::stdin().is_terminal();
+    let mut hang_up = if on_terminal {
+        Some(signal(SignalKind::hangup())?)
+    } else {
+        None
+    };
     tokio::spawn(async move {
-        either(&mut terminate, &mut interrupt).await;
+        tokio::select! {
+            () = either(&mut terminate, &mut interrupt) => {}
+            () = hung_up(&mut hang_up) => {}
+        }
         stop.cancel();
         either(&mut terminate, &mut interrupt).await;
         tracing::warn!(
@@ -20,6 +34,15 @@ pub(super) fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
         exit_at_once();
     });
     Ok(())
+}
+
+async fn hung_up(hang_up: &mut Option<Signal>) {
+    match hang_up {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
 }
 
 async fn either(terminate: &mut Signal, interrupt: &mut Signal) {

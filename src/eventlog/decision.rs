@@ -130,6 +130,17 @@ impl Decision {
                 reason: DropReason::SessionOccupied,
                 ..
             } => Level::Error,
+            // A labelled item waits for its start as it should; a comment that is not said is news.
+            Self::DispatchDropped {
+                reason: DropReason::AwaitingStart | DropReason::AlreadyRunning,
+                about,
+                ..
+            } if about.kind == EventKind::Armed => Level::Debug,
+            // The session's own line says it.
+            Self::ControlCommand {
+                effect: Effect::Spawned,
+                ..
+            } => Level::Debug,
             Self::ControlCommand {
                 effect: Effect::Failed,
                 ..

@@ -27,6 +27,7 @@ pub use describe::{Line, describe};
 pub use fields::{FIELDS, Field};
 pub use filter::{BadSince, Filter, parse_since};
 pub use follow::{Beginning, Follower};
+pub use phrases::{hold_phrase, kind_phrase};
 pub use reader::{Error, Reader, Tail, read, tail};
 pub use record::{Level, Record};
 pub use reference::reference;

@@ -3,15 +3,21 @@
 use super::sentences::Words;
 use crate::model::{DropReason, HoldReason};
 
-/// `comment by @octocat`; empty where the record is about no event.
-pub(super) fn act(w: &Words<'_>, by: &str) -> String {
-    let kind = match w.get("kind") {
+/// Says what kind of thing happened, in people's words: `comment`, `CI failure`.
+#[must_use]
+pub fn kind_phrase(kind: &str) -> &str {
+    match kind {
         "issue_comment" => "comment",
         "review_comment" => "review comment",
         "workflow_run" | "check_run" | "status" => "CI failure",
         "armed" => "label",
         other => other,
-    };
+    }
+}
+
+/// `comment by @octocat`; empty where the record is about no event.
+pub(super) fn act(w: &Words<'_>, by: &str) -> String {
+    let kind = kind_phrase(w.get("kind"));
     if kind.is_empty() {
         String::new()
     } else {
@@ -47,7 +53,8 @@ pub fn drop_phrase(word: &str) -> &str {
 }
 
 /// Says what a delivery waits for; a word of another version stays as it is.
-pub(super) fn hold_phrase(word: &str) -> &str {
+#[must_use]
+pub fn hold_phrase(word: &str) -> &str {
     let Ok(reason) = word.parse::<HoldReason>() else {
         return word;
     };

@@ -120,7 +120,8 @@ fn dispatch(w: &Words<'_>, last: &str, act: &str) -> Said {
     match last {
         "succeeded" => {
             let held = match w.number("held_ms") {
-                0 => String::new(),
+                // Nobody notices less than a second.
+                0..1000 => String::new(),
                 held => format!(" (held {})", span(held)),
             };
             let repeat = match w.get("possible_repeat") {

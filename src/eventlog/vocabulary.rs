@@ -94,12 +94,12 @@ vocabulary! {
         gh_delivery: Option<String>,
     }
     /// A work item was seen for the first time; what was said before is known and will not be said again.
-    InboxBaselined = "inbox.baselined", Info { work_item: WorkItemRef, count: u64 }
+    InboxBaselined = "inbox.baselined", Debug { work_item: WorkItemRef, count: u64 }
     /// Payloads past their retention were removed; their keys stay.
     InboxPruned = "inbox.pruned", Debug { count: u64 }
 
     /// A work item carries the label, so that a start may give it a session.
-    ItemArmed = "item.armed", Info { work_item: WorkItemRef, actor: Option<Login>, count: u64 }
+    ItemArmed = "item.armed", Debug { work_item: WorkItemRef, actor: Option<Login>, count: u64 }
     /// A work item no longer carries the label.
     ItemDisarmed = "item.disarmed", Info { work_item: WorkItemRef, actor: Option<Login> }
     /// A work item was opened again.
@@ -116,7 +116,7 @@ vocabulary! {
         possible_repeat: Repeat,
     }
     /// A delivery was decided against; it will not be tried again.
-    DispatchDropped = "dispatch.dropped", Info | Error {
+    DispatchDropped = "dispatch.dropped", Info | Debug | Error {
         #[serde(flatten)] about: About,
         reason: DropReason,
         harness: Option<HarnessName>,
@@ -144,7 +144,7 @@ vocabulary! {
     DispatchError = "dispatch.error", Error { #[serde(flatten)] about: About, error: String, will_retry: bool }
 
     /// A control command was carried out, or remembered.
-    ControlCommand = "control.command", Info | Error {
+    ControlCommand = "control.command", Info | Debug | Error {
         work_item: WorkItemRef,
         command: ControlCommand,
         via: ControlOrigin,

@@ -178,6 +178,12 @@ impl TokenSource {
         if endpoint.works_anonymously() {
             return Ok(None);
         }
+        if tried.is_empty() {
+            return Err(GitHubError::NoTokenNamed {
+                host: endpoint.host().to_owned(),
+                address: endpoint.base().to_owned(),
+            });
+        }
         Err(GitHubError::NoToken {
             host: endpoint.host().to_owned(),
             tried: tried.join(", "),

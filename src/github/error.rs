@@ -41,6 +41,16 @@ pub enum GitHubError {
         /// Every source that was asked, and what it said.
         tried: String,
     },
+    /// The address only plays the host, and nobody said which token it may have.
+    #[error(
+        "{address} is not {host}'s own address, so no token that is kept for {host} is sent there: name the variable that holds one in integrations.github.tokenEnv"
+    )]
+    NoTokenNamed {
+        /// The host that the address plays.
+        host: String,
+        /// The address.
+        address: String,
+    },
     /// GitHub refuses the token.
     #[error("{host} refuses the token from {origin} (401): log in again or replace it")]
     Unauthorized {

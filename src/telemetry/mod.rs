@@ -4,6 +4,7 @@
 //! Nothing reads these lines back.
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -51,8 +52,11 @@ impl Verbosity {
     }
 }
 
-/// Starts logging to stderr; a second call in one process changes nothing.
-pub fn start(format: LogFormat, verbosity: Verbosity, colour: Colour) {
+/// Starts logging to `writer`; a second call in one process changes nothing.
+pub fn start<W>(format: LogFormat, verbosity: Verbosity, colour: Colour, writer: W)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let filter = std::env::var("THE_LOOP_LOG")
         .ok()
         .and_then(|directives| EnvFilter::try_new(directives).ok())
@@ -61,7 +65,9 @@ pub fn start(format: LogFormat, verbosity: Verbosity, colour: Colour) {
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
         .with_ansi(colour == Colour::On)
-        .with_writer(std::io::stderr);
+        // A reader that went away is no reason to complain on the very same stream.
+        .log_internal_errors(false)
+        .with_writer(writer);
     // Under systemd the journal stamps every line itself.
     let under_journal = std::env::var_os("JOURNAL_STREAM").is_some();
     // Fails only when a subscriber is set already, and then that one stays.

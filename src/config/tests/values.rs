@@ -145,6 +145,62 @@ fn repositories_belong_to_the_configured_host() {
 }
 
 #[test]
+fn an_address_that_speaks_for_another_host_gets_no_token_that_is_kept_for_that_host() {
+    let place = Place::new();
+    let local = place
+        .load("polling: {sources: [{repos: [o/r]}]}\nintegrations: {github: {apiUrl: 'http://127.0.0.1:4567', host: GitHub.com}}")
+        .unwrap();
+    assert_eq!(local.config.integrations.github.host, "github.com");
+    assert!(local.config.integrations.github.token_env.is_empty());
+    assert!(
+        !warnings(&local)
+            .iter()
+            .any(|text| text.contains("tokenEnv"))
+    );
+
+    let proxy = "apiUrl: 'https://proxy.example/gh', host: github.com";
+    let warned = place
+        .load(format!("integrations: {{github: {{{proxy}}}}}"))
+        .unwrap();
+    assert!(warned.config.integrations.github.token_env.is_empty());
+    assert!(
+        warnings(&warned)
+            .iter()
+            .any(|text| text.contains("integrations.github.host: the address in apiUrl"))
+    );
+
+    let named = place
+        .load(format!(
+            "integrations: {{github: {{{proxy}, tokenEnv: [PROXY_TOKEN]}}}}"
+        ))
+        .unwrap();
+    assert_eq!(named.config.integrations.github.token_env, ["PROXY_TOKEN"]);
+    assert!(!warnings(&named).iter().any(|text| text.contains("apiUrl")));
+
+    let own = place
+        .load("integrations: {github: {apiUrl: 'https://api.github.com', host: github.com}}")
+        .unwrap();
+    assert_eq!(own.config.integrations.github.token_env[0], "GH_TOKEN");
+}
+
+#[test]
+fn a_host_that_refs_cannot_carry_is_refused() {
+    let place = Place::new();
+    for host in [
+        "https://github.com",
+        "github.com/octo",
+        "api.github.com",
+        "x y",
+    ] {
+        let problems = place.problems(format!("integrations: {{github: {{host: '{host}'}}}}"));
+        assert!(
+            problems[0].contains("integrations.github.host: "),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
 fn nobody_authorised_warns_and_nothing_to_poll_refuses() {
     let place = Place::new();
     let loaded = place.load("").unwrap();

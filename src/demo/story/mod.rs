@@ -3,13 +3,17 @@
 //! Everything is real but GitHub and the agent: the daemon is this program, started as a user would,
 //! with its own state root and a private tmux server in a folder that is thrown away.
 
+mod folder;
+mod interrupts;
 mod scenes;
+mod screen;
 mod stage;
 
 use std::time::{Duration, Instant};
 
+pub use interrupts::Interrupts;
 use stage::Stage;
-pub use stage::StageError;
+pub use stage::{LookAround, StageError};
 
 /// What the story tells, as it happens.
 #[derive(Debug)]
@@ -20,21 +24,50 @@ pub enum Told<'a> {
     Seen(&'a str, Duration),
     /// It did not.
     Missed(&'a str),
-    /// The agent's screen after it.
+    /// What the agent's screen shows of it.
     Screen(&'a [String]),
+    /// Somebody interrupts; everything is being ended.
+    Interrupted,
 }
 
 /// How the story went.
 #[derive(Debug)]
 pub struct Ending {
-    /// Scenes told.
+    /// Scenes there are.
     pub scenes: usize,
     /// Scenes that went as promised.
     pub kept: usize,
     /// How long all of it took.
     pub took: Duration,
-    /// How to look around, where everything was left running.
-    pub look_around: Option<Vec<String>>,
+    /// What was left running, where that was wanted.
+    pub left: Option<Left>,
+}
+
+impl Ending {
+    /// Tells whether every scene was seen to go as promised.
+    #[must_use]
+    pub fn is_as_promised(&self) -> bool {
+        self.kept == self.scenes
+    }
+}
+
+/// A stage that still stands; [`strike`](Self::strike) ends it.
+#[derive(Debug)]
+pub struct Left {
+    stage: Stage,
+}
+
+impl Left {
+    /// Says how to look around on it.
+    #[must_use]
+    pub fn look_around(&self) -> LookAround {
+        self.stage.look_around()
+    }
+
+    /// Ends and removes everything.
+    pub async fn strike(self) {
+        self.stage.strike().await;
+    }
 }
 
 /// What becomes of everything at the end.
@@ -46,43 +79,56 @@ pub enum Afterwards {
     Keep,
 }
 
-/// Tells the story from beginning to end; the first scene that fails ends it.
+/// Tells the story from beginning to end; the first scene that fails ends it, and so does an
+/// interrupt, after which nothing is left.
 ///
 /// # Errors
 /// When the stage cannot be set: no tmux, no room for a folder, no port.
 pub async fn tell(
     afterwards: Afterwards,
+    interrupts: &mut Interrupts,
     teller: impl Fn(&Told<'_>),
 ) -> Result<Ending, StageError> {
     let began = Instant::now();
     let mut stage = Stage::set().await?;
     let mut kept = 0;
-    for (at, scene) in scenes::SCENES.iter().enumerate() {
-        teller(&Told::Scene(at + 1, scene.title));
-        let scene_began = Instant::now();
-        match scenes::play(scene.act, &mut stage).await {
-            Ok(seen) => teller(&Told::Seen(&seen, scene_began.elapsed())),
-            Err(missed) => {
-                teller(&Told::Missed(&missed));
-                break;
-            }
-        }
-        kept += 1;
-        if scene.shows_screen {
-            teller(&Told::Screen(&stage.screen().await));
-        }
-    }
-    let look_around = match afterwards {
-        Afterwards::Keep => Some(stage.keep()),
-        Afterwards::CleanUp => {
-            stage.strike().await;
-            None
-        }
+    let interrupted = tokio::select! {
+        () = play(&mut stage, &mut kept, &teller) => false,
+        () = interrupts.next() => true,
+    };
+    let took = began.elapsed();
+    let left = if interrupted {
+        teller(&Told::Interrupted);
+        stage.strike().await;
+        None
+    } else if afterwards == Afterwards::Keep {
+        Some(Left { stage })
+    } else {
+        stage.strike().await;
+        None
     };
     Ok(Ending {
         scenes: scenes::SCENES.len(),
         kept,
-        took: began.elapsed(),
-        look_around,
+        took,
+        left,
     })
+}
+
+async fn play(stage: &mut Stage, kept: &mut usize, teller: &impl Fn(&Told<'_>)) {
+    for (at, scene) in scenes::SCENES.iter().enumerate() {
+        teller(&Told::Scene(at + 1, scene.title));
+        let began = Instant::now();
+        match scenes::play(scene.act, stage).await {
+            Ok(seen) => teller(&Told::Seen(&seen, began.elapsed())),
+            Err(missed) => {
+                let missed = stage.explain(&missed);
+                return teller(&Told::Missed(&missed));
+            }
+        }
+        *kept += 1;
+        if scene.shows_screen {
+            teller(&Told::Screen(&stage.latest_on_screen().await));
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::stage::{LABEL, OCTOCAT, REPO, Stage};
+use super::stage::{ISSUE, LABEL, OCTOCAT, REPO, Stage, thaw};
+use crate::eventlog::{Record, describe};
 use crate::process::identity::identify;
 use crate::process::signal::{Signal, signal};
 
@@ -27,7 +28,7 @@ pub(super) enum Act {
 /// The story.
 pub(super) const SCENES: [Scene; 6] = [
     Scene {
-        title: "octocat labels demo/app#1 and comments \"the-loop start\"",
+        title: "octocat labels demo/app#15 and comments \"the-loop start\"",
         act: Act::Start,
         shows_screen: true,
     },
@@ -52,7 +53,7 @@ pub(super) const SCENES: [Scene; 6] = [
         shows_screen: true,
     },
     Scene {
-        title: "GitHub shows the first comment again",
+        title: "the same comment arrives again",
         act: Act::Repeat,
         shows_screen: false,
     },
@@ -83,9 +84,12 @@ fn say(stage: &mut Stage, login: &str, text: &str) -> Result<u64, String> {
 }
 
 async fn start(stage: &mut Stage) -> Result<String, String> {
-    stage.issue = stage
-        .github
-        .open_issue(REPO, "ada", "Flaky login test", "It fails on Mondays.");
+    while stage.issue < ISSUE {
+        stage.issue =
+            stage
+                .github
+                .open_issue(REPO, "ada", "Flaky login test", "It fails on Mondays.");
+    }
     stage
         .github
         .label(REPO, stage.issue, OCTOCAT, LABEL)
@@ -140,7 +144,9 @@ async fn stranger(stage: &mut Stage) -> Result<String, String> {
             let record = dropped
                 .iter()
                 .find(|record| record.text("actor") == Some("mallory"))?;
-            record.text("reason").map(str::to_owned)
+            let told = describe(record);
+            let reason = told.detail.rsplit_once(": ").map(|(_, reason)| reason);
+            Some(reason.unwrap_or(&told.verb).to_owned())
         })
         .await
         .ok_or("no decision about it was logged")?;
@@ -180,7 +186,7 @@ async fn frozen(stage: &mut Stage) -> Result<String, String> {
     let said = say(stage, OCTOCAT, "one more thing");
     tokio::time::sleep(FROZEN).await;
     let heard_early = stage.times_heard("one more thing");
-    signal(&server, Signal::Continue).map_err(|error| error.to_string())?;
+    thaw(&server);
     said?;
     if heard_early > 0 {
         return Err("it was read while tmux was frozen".to_owned());
@@ -193,15 +199,19 @@ async fn frozen(stage: &mut Stage) -> Result<String, String> {
 }
 
 async fn repeat(stage: &mut Stage) -> Result<String, String> {
-    let before = stage.events(&["inbox.duplicate"]).len();
+    let arrival = format!(":{}@", stage.comment);
+    let arrivals = |stage: &Stage| {
+        let records = stage.events(&["inbox.duplicate"]);
+        let key = |record: &Record| record.text("key").unwrap_or_default().contains(&arrival);
+        records.iter().filter(|record| key(record)).count()
+    };
+    let before = arrivals(stage);
     stage
         .github
         .touch_text(REPO, stage.comment)
         .map_err(|error| error.to_string())?;
     stage
-        .wait(PATIENCE, |stage| {
-            (stage.events(&["inbox.duplicate"]).len() > before).then_some(())
-        })
+        .wait(PATIENCE, |stage| (arrivals(stage) > before).then_some(()))
         .await
         .ok_or("it was not seen again")?;
     all_once(stage)?;

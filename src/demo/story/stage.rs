@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::folder::Folder;
+use super::screen::{latest_message, shorten};
 use crate::demo::agent::{self, Entry};
 use crate::demo::github::LocalGitHub;
 use crate::eventlog::{self, Filter, Record};
@@ -17,12 +19,27 @@ use crate::process::{self, Command, Environment, find_program};
 
 /// The repository of the story.
 pub(super) const REPO: &str = "demo/app";
+/// The issue of the story; the ones before it are nobody's business.
+pub(super) const ISSUE: u64 = 15;
 /// The one who may act.
 pub(super) const OCTOCAT: &str = "octocat";
 /// Everybody's label.
 pub(super) const LABEL: &str = "the-loop: auto-execute";
 
 const TMUX_NAME: &str = "the-loop-demo";
+/// How long the parts may take to end when they are asked to.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// How to look around on a stage that still stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookAround {
+    /// The folder that everything lies in.
+    pub folder: PathBuf,
+    /// The configuration of the demo's daemon.
+    pub config: PathBuf,
+    /// The work item whose session can be attached to.
+    pub work_item: String,
+}
 
 /// Why the story cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +67,11 @@ fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StageError {
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) github: LocalGitHub,
-    root: PathBuf,
+    folder: Folder,
     tmux: PathBuf,
     daemon: Option<Background>,
+    /// The tmux server, once it was asked who it is; it may be frozen later.
+    server: Option<ProcessId>,
     /// The issue that the story is about.
     pub(super) issue: u64,
     /// The comment that the agent got first; it arrives again later.
@@ -67,18 +86,23 @@ impl Stage {
         let tmux =
             find_program("tmux", std::env::var_os("PATH").as_deref()).ok_or(StageError::NoTmux)?;
         let program = own_program().map_err(system("find this program's own file"))?;
-        let root = make_root().map_err(system("make a folder for the demo"))?;
+        let uid = rustix::process::getuid().as_raw();
+        let socket = Path::new("tmux")
+            .join(format!("tmux-{uid}"))
+            .join(TMUX_NAME);
+        let folder = Folder::make(&socket).map_err(system("make a folder for the demo"))?;
         let github = LocalGitHub::start()
             .await
             .map_err(system("start the local GitHub"))?;
         github.repo(REPO);
-        write_config(&root, &program, &github.url())
+        write_config(folder.path(), &program, &github.url())
             .map_err(system("write the demo's configuration"))?;
         let mut stage = Self {
             github,
-            root,
+            folder,
             tmux,
             daemon: None,
+            server: None,
             issue: 0,
             comment: 0,
             said: Vec::new(),
@@ -87,22 +111,23 @@ impl Stage {
             &program,
             &["--config", &stage.path("cli-config.yaml"), "poll", "start"],
             &stage.environment(),
-            &stage.root.join("daemon.log"),
+            &stage.folder.path().join("daemon.log"),
         );
         stage.daemon = Some(daemon.map_err(system("start the daemon"))?);
         Ok(stage)
     }
 
     pub(super) fn path(&self, name: &str) -> String {
-        self.root.join(name).display().to_string()
+        self.folder.path().join(name).display().to_string()
     }
 
     fn environment(&self) -> Vec<(String, String)> {
         vec![
             ("HOME".to_owned(), self.path("home")),
             ("TMUX_TMPDIR".to_owned(), self.path("tmux")),
-            // Means something to the local GitHub only.
-            ("GH_TOKEN".to_owned(), "demo".to_owned()),
+            // The local GitHub is reached directly, whatever proxy leads out of this machine.
+            ("NO_PROXY".to_owned(), "127.0.0.1".to_owned()),
+            ("no_proxy".to_owned(), "127.0.0.1".to_owned()),
         ]
     }
 
@@ -130,7 +155,7 @@ impl Stage {
             types: types.iter().map(|name| (*name).to_owned()).collect(),
             ..Filter::default()
         };
-        let path = self.root.join("state/logs/events.jsonl");
+        let path = self.folder.path().join("state/logs/events.jsonl");
         eventlog::tail(&path, filter, 1000)
             .map(|tail| tail.records)
             .unwrap_or_default()
@@ -170,7 +195,7 @@ impl Stage {
     }
 
     fn journal(&self) -> Vec<agent::Record> {
-        agent::read(&self.root.join("agent.jsonl")).unwrap_or_default()
+        agent::read(&self.folder.path().join("agent.jsonl")).unwrap_or_default()
     }
 
     /// Returns the tmux session's name, once it is there.
@@ -200,19 +225,33 @@ impl Stage {
             .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Returns the process of the tmux server.
-    pub(super) async fn tmux_server(&self) -> Option<ProcessId> {
-        identify(
-            self.ask_tmux(&["display-message", "-p", "#{pid}"])
-                .await?
-                .trim()
-                .parse()
-                .ok()?,
-        )
+    /// Returns the process of the tmux server, and remembers it.
+    pub(super) async fn tmux_server(&mut self) -> Option<ProcessId> {
+        let answer = self.ask_tmux(&["display-message", "-p", "#{pid}"]).await?;
+        self.server = identify(answer.trim().parse().ok()?);
+        self.server
     }
 
-    /// Returns what stands on the agent's screen, without empty lines.
-    pub(super) async fn screen(&self) -> Vec<String> {
+    /// Returns what the agent's screen shows of the last message: the message and the answer.
+    ///
+    /// The agent has read it before it draws, so the screen is given a moment.
+    pub(super) async fn latest_on_screen(&self) -> Vec<String> {
+        let last = self.heard().pop().unwrap_or_default();
+        let last = last.lines().rev().find(|line| !line.is_empty());
+        let until = Instant::now() + Duration::from_secs(2);
+        loop {
+            let shown = self.screen().await;
+            let is_drawn = shown.iter().any(|line| Some(line.as_str()) == last);
+            if is_drawn && shown.last().is_some_and(|line| line.starts_with('•'))
+                || Instant::now() > until
+            {
+                return shorten(shown);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn screen(&self) -> Vec<String> {
         let Some(session) = self.session() else {
             return Vec::new();
         };
@@ -221,72 +260,81 @@ impl Stage {
             .ask_tmux(&["capture-pane", "-p", "-t", &target])
             .await
             .unwrap_or_default();
-        text.lines()
-            .map(str::trim_end)
-            .filter(|line| !line.is_empty())
-            .map(str::to_owned)
-            .collect()
+        latest_message(&text)
     }
 
-    /// Leaves everything running and says how to look around.
-    pub(super) fn keep(mut self) -> Vec<String> {
-        let tmux = format!("TMUX_TMPDIR={} tmux -L {TMUX_NAME}", self.path("tmux"));
-        let session = self.session().unwrap_or_default();
-        let config = self.path("cli-config.yaml");
-        let lines = vec![
-            format!("everything lies in {}", self.root.display()),
-            format!("attach:  {tmux} attach -t '={session}:'"),
-            format!("events:  the-loop --config {config} events"),
-            format!(
-                "stop:    the-loop --config {config} poll stop; {tmux} kill-server; rm -r {}",
-                self.root.display()
-            ),
-        ];
-        // Dropped, it runs on.
-        self.daemon = None;
-        lines
+    /// Says why something was not seen: the daemon's last words, where it has ended.
+    pub(super) fn explain(&mut self, missed: &str) -> String {
+        let ended = self.daemon.as_mut().is_none_or(Background::has_ended);
+        if !ended {
+            return missed.to_owned();
+        }
+        let log = std::fs::read_to_string(self.path("daemon.log")).unwrap_or_default();
+        let words = log.lines().rev().find(|line| !line.trim().is_empty());
+        format!(
+            "{missed}; the daemon has ended: {}",
+            words.unwrap_or("without a word")
+        )
+    }
+
+    /// Says how to look around.
+    pub(super) fn look_around(&self) -> LookAround {
+        LookAround {
+            folder: self.folder.path().to_owned(),
+            config: self.folder.path().join("cli-config.yaml"),
+            work_item: format!("{REPO}#{}", self.issue),
+        }
     }
 
     /// Ends the daemon, the agents and the tmux server, and removes the folder.
     pub(super) async fn strike(mut self) {
+        // Interrupted in the scene with the frozen tmux, it must be able to hear that it is over.
+        if let Some(server) = self.server {
+            thaw(&server);
+        }
+        let mut processes = self.agents().await;
+        processes.extend(self.tmux_server().await.or(self.server));
         if let Some(daemon) = self.daemon.take() {
-            daemon.end(Duration::from_secs(10)).await;
+            daemon.end(ENDING).await;
         }
-        if let Some(server) = self.tmux_server().await {
-            let _answer = self.ask_tmux(&["kill-server"]).await;
-            let gone = self
-                .wait(Duration::from_secs(5), |_| {
-                    (life(&server) == Life::Gone).then_some(())
-                })
-                .await;
-            if gone.is_none() {
-                // It did not end when asked; nothing of the demo may stay behind.
-                let _ended_meanwhile = signal(&server, Signal::Kill);
+        let _answer = self.ask_tmux(&["kill-server"]).await;
+        let all_gone = |_: &Self| {
+            let gone = |process| life(process) == Life::Gone;
+            processes.iter().all(gone).then_some(())
+        };
+        if self.wait(ENDING, all_gone).await.is_none() {
+            for process in &processes {
+                // What did not end when asked is ended: nothing of the demo may stay behind.
+                let _ended_meanwhile = signal(process, Signal::Kill);
             }
+            let _given_up = self.wait(ENDING, all_gone).await;
         }
-        if let Err(error) = std::fs::remove_dir_all(&self.root) {
-            tracing::warn!("cannot remove {}: {error}", self.root.display());
-        }
+    }
+
+    /// The processes in the panes, and the agents below them.
+    async fn agents(&self) -> Vec<ProcessId> {
+        let panes = self
+            .ask_tmux(&["list-panes", "-a", "-F", "#{pane_pid}"])
+            .await
+            .unwrap_or_default();
+        let panes = panes.lines().filter_map(|pid| pid.trim().parse().ok());
+        let agents = self.starts().into_iter();
+        let agents = agents.filter_map(|(pid, _, _)| i32::try_from(pid).ok());
+        panes.chain(agents).filter_map(identify).collect()
     }
 }
 
-fn make_root() -> std::io::Result<PathBuf> {
-    // A short path: a socket's is limited to about a hundred bytes.
-    let root = std::env::temp_dir().join(format!("the-loop-demo-{}", std::process::id()));
-    for folder in ["", "home", "tmux", "state", "work", "conversations"] {
-        use std::os::unix::fs::DirBuilderExt;
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(root.join(folder))?;
-    }
-    root.canonicalize()
+/// Lets a frozen process go on.
+pub(super) fn thaw(process: &ProcessId) {
+    // One that is gone needs no thawing.
+    let _gone = signal(process, Signal::Continue);
 }
 
 fn write_config(root: &Path, program: &Path, api: &str) -> std::io::Result<()> {
     let config = json!({
         "state": { "root": root.join("state") },
         "polling": { "intervalSeconds": 1, "sources": [{ "provider": "github", "repos": [REPO] }] },
-        "integrations": { "github": { "apiUrl": api } },
+        "integrations": { "github": { "apiUrl": api, "host": "github.com" } },
         "routing": {
             "authorizedUsers": [OCTOCAT],
             "defaultHarness": "demo",

@@ -1,0 +1,173 @@
+//! `the-loop sessions list`: every session on one line.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::args::StatusFilter;
+use super::exit::{Exit, Failure};
+use super::layout::{Column, Fit};
+use super::{output, setup};
+use crate::config::Config;
+use crate::daemon::open_store;
+use crate::eventlog::kind_phrase;
+use crate::model::text::one_line;
+use crate::model::{Session, SessionStatus};
+use crate::process::identity::{Life, life_in};
+use crate::store::{SessionFilter, Store};
+
+/// Ids are whole, so that they can be copied; titles give first.
+const COLUMNS: [Column; 7] = [
+    ("WORK ITEM", Fit::Whole),
+    ("TITLE", Fit::Cut(10)),
+    ("HARNESS", Fit::Cut(7)),
+    ("STATE", Fit::Whole),
+    ("AGE", Fit::Whole),
+    ("LAST EVENT", Fit::Cut(8)),
+    ("TMUX", Fit::Optional),
+];
+
+/// A session as lists show it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Row {
+    #[serde(flatten)]
+    pub(super) session: Session,
+    pub(super) title: String,
+    /// What it is in, seen from outside.
+    pub(super) state: &'static str,
+    pub(super) tmux: String,
+    last_event: Option<LastEvent>,
+}
+
+/// What reached the session last.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LastEvent {
+    kind: String,
+    actor: Option<String>,
+}
+
+impl Row {
+    pub(super) async fn of(store: &Store, session: Session) -> Result<Self, Failure> {
+        let title = store
+            .ledger()
+            .item(&session.work_item)
+            .await?
+            .map(|row| row.title)
+            .unwrap_or_default();
+        let last = store.queue().last_delivered(&session.work_item).await?;
+        let tmux = session
+            .minted_ref
+            .session_name()
+            .map(|name| name.to_string())
+            .unwrap_or_default();
+        Ok(Self {
+            state: state(&session),
+            title,
+            tmux,
+            last_event: last.map(|row| LastEvent {
+                kind: row.kind,
+                actor: row.actor,
+            }),
+            session,
+        })
+    }
+
+    /// Tells whether the row is open and its harness is proved gone.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, "ended" | "paused, ended")
+    }
+
+    fn cells(&self, now: DateTime<Utc>) -> Vec<String> {
+        let age = |at: DateTime<Utc>| output::age((now - at).num_seconds());
+        vec![
+            self.session.work_item.short(),
+            one_line(&self.title, 40),
+            self.session.harness.to_string(),
+            self.state.to_owned(),
+            age(self.session.created_at),
+            match self.session.last_event_at {
+                Some(at) => format!("{}  {}", age(at), self.last_words()),
+                None => "-".to_owned(),
+            },
+            self.tmux.clone(),
+        ]
+    }
+
+    /// `comment @octocat`; empty where nothing reached it yet.
+    pub(super) fn last_words(&self) -> String {
+        let Some(last) = &self.last_event else {
+            return String::new();
+        };
+        match &last.actor {
+            Some(actor) => format!("{} @{actor}", kind_phrase(&last.kind)),
+            None => kind_phrase(&last.kind).to_owned(),
+        }
+    }
+}
+
+/// Says what a session is in, from its row and from whether its harness still runs.
+fn state(session: &Session) -> &'static str {
+    let runs = session
+        .target
+        .as_ref()
+        .map(|target| life_in(&target.boot, &target.harness));
+    match (session.status, runs) {
+        (SessionStatus::Spawning, _) => "spawning",
+        (SessionStatus::Active, Some(Life::Running)) => "running",
+        (SessionStatus::Active, Some(Life::Unknown)) => "unknown",
+        // The next event starts it again.
+        (SessionStatus::Active, Some(Life::Gone) | None) => "ended",
+        (SessionStatus::Paused, Some(Life::Running)) => "paused",
+        (SessionStatus::Paused, _) => "paused, ended",
+        (SessionStatus::Closed, Some(Life::Running)) => "closed, runs on",
+        (SessionStatus::Closed, _) => "closed",
+    }
+}
+
+pub(super) fn list(
+    config: &Config,
+    status: Option<StatusFilter>,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let filter = match status {
+        None => SessionFilter::All,
+        Some(StatusFilter::Spawning) => SessionFilter::In(SessionStatus::Spawning),
+        Some(StatusFilter::Active) => SessionFilter::In(SessionStatus::Active),
+        Some(StatusFilter::Paused) => SessionFilter::In(SessionStatus::Paused),
+        Some(StatusFilter::Closed) => SessionFilter::In(SessionStatus::Closed),
+    };
+    let rows = setup::block_on(async {
+        let store = open_store(config).await?;
+        let mut rows = Vec::new();
+        for session in store.registry().list(filter).await? {
+            rows.push(Row::of(&store, session).await?);
+        }
+        store.close().await;
+        Ok(rows)
+    })?;
+    if json {
+        output::json(&rows)?;
+    } else if rows.is_empty() {
+        output::note(
+            "no sessions; one starts with a comment `the-loop start` on an armed item, or with the-loop sessions start",
+        );
+    } else {
+        let now = Utc::now();
+        let cells: Vec<Vec<String>> = rows.iter().map(|row| row.cells(now)).collect();
+        output::table(&COLUMNS, &cells);
+        say_how_to_attach(&rows);
+    }
+    Ok(Exit::Success)
+}
+
+/// Names the command for the session that moved last; a pipe gets the table alone.
+fn say_how_to_attach(rows: &[Row]) {
+    let attachable = rows.iter().filter(|row| row.session.status.is_open());
+    let latest = attachable.max_by_key(|row| row.session.last_event_at);
+    if let (Some(row), Some(_)) = (latest, output::room()) {
+        let item = row.session.work_item.short();
+        output::line("");
+        output::line(format!("attach: the-loop sessions attach {item}"));
+    }
+}
