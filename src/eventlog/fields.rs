@@ -73,7 +73,6 @@ fields! {
     "signal": "signal that ended the process",
     "silent_ms": "how long the server had been silent, in milliseconds",
     "socket": "the tmux server",
-    "spawns": "sessions started",
     "tmux_target": "name of the tmux session",
     "unchanged": "requests that GitHub answered with `not modified`; they cost no rate limit",
     "until": "when it ends, in UTC",
