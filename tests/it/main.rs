@@ -10,4 +10,5 @@
 )]
 
 mod demo_agent;
+mod poll;
 mod support;
