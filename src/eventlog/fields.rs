@@ -64,7 +64,6 @@ fields! {
     "requests": "requests sent to GitHub",
     "resumed": "whether the recorded conversation goes on",
     "signal": "signal that ended the process",
-    "spawns": "sessions started",
     "tmux_target": "name of the tmux session",
     "unchanged": "requests that GitHub answered with `not modified`; they cost no rate limit",
     "until": "when it ends, in UTC",

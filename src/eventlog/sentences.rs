@@ -304,10 +304,9 @@ fn poll(w: &Words<'_>, event: &str, act: &str) -> Said {
 
 fn cycle(w: &Words<'_>) -> String {
     let mut text = format!(
-        "{} items, {} new, {} started, {} closed, {} failed, {} requests ({} unchanged), {:.2} s",
+        "{} items, {} new, {} closed, {} failed, {} requests ({} unchanged), {:.2} s",
         w.number("items_seen"),
         w.number("comments_forwarded"),
-        w.number("spawns"),
         w.number("closures"),
         w.number("failures"),
         w.number("requests"),

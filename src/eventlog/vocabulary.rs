@@ -252,7 +252,6 @@ vocabulary! {
     /// One look at every watched repository is over.
     PollCycle = "poll.cycle", Debug | Warning {
         items_seen: u64,
-        spawns: u64,
         comments_forwarded: u64,
         closures: u64,
         failures: u64,

@@ -55,6 +55,14 @@ pub struct Arrival {
     pub disposition: Disposition,
 }
 
+impl Arrival {
+    /// Tells whether it is anything but a text that is known already, or old.
+    #[must_use]
+    pub fn is_news(&self) -> bool {
+        self.disposition != Disposition::Baseline
+    }
+}
+
 /// All that one page or one payload says; accepted whole or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acceptance {
@@ -172,6 +180,21 @@ impl Inbox {
         found
             .map(|id| id.is_some())
             .map_err(|error| self.store.explain("looking for an event")(error.into()))
+    }
+
+    /// Tells whether any version of an object is stored, whatever became of it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn knows_object(&self, key: &EventKey) -> Result<bool, StoreError> {
+        let found: Result<Option<i64>, sqlx::Error> =
+            sqlx::query_scalar("SELECT id FROM events WHERE object = $1 LIMIT 1")
+                .bind(key.object())
+                .fetch_optional(&self.store.readers)
+                .await;
+        found
+            .map(|id| id.is_some())
+            .map_err(|error| self.store.explain("looking for an object")(error.into()))
     }
 
     /// Drops every version of an object that was not delivered yet, because it is gone from GitHub.

@@ -12,4 +12,5 @@
 mod command_line;
 mod demo;
 mod demo_agent;
+mod poll;
 mod support;

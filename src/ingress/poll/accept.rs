@@ -1,12 +1,17 @@
 //! From a text on GitHub to an arrival in the inbox: key, author of the act, guards, baseline.
 
+use chrono::TimeDelta;
+
 use super::inputs::{self, Text};
 use super::records;
 use super::repo::{RepoCycle, StepError};
 use crate::eventlog::Decision;
-use crate::model::{Class, Edit, Event, Source};
+use crate::model::{Class, Edit, Event, EventKey, Source};
 use crate::routing::guard::{Verdict, judge};
 use crate::store::{Acceptance, Arrival, ArrivalOutcome, Change, Disposition, ItemRow};
+
+/// How long a text waits for GitHub to say who edited it.
+const EDITOR_WITHIN: TimeDelta = TimeDelta::days(1);
 
 impl RepoCycle<'_> {
     /// Accepts a batch in one transaction, then says what came of it.
@@ -84,21 +89,20 @@ impl RepoCycle<'_> {
         let Some(draft) = text.event(&item) else {
             return Ok(None);
         };
-        // GitHub's times tick in seconds: what carries the second of the first sight may be younger
-        // than it, and a text said once too often is better than one that is lost.
-        let old = text.updated_at < row.baseline_at;
-        if old && row.details_at.is_some() {
-            // The reading of its thread has baselined it.
-            return Ok(None);
+        if self.poller.store.inbox().knows(&draft.key).await? {
+            return Ok(Some(self.placed(draft, Disposition::Baseline)));
         }
-        let known = self.poller.store.inbox().knows(&draft.key).await?;
-        if known {
+        // What was there before the first sight is known by its key once the thread was read. GitHub's
+        // times tick in seconds: what carries the second of the first sight may be younger than it, and
+        // a text said once too often is better than one that is lost.
+        let old = row.details_at.is_none() && text.updated_at < row.baseline_at;
+        // Nobody is told it, so that its editor matters only where it may command.
+        if old && !matches!(judge(&draft, &self.policy()), Verdict::Control(_)) {
             return Ok(Some(self.placed(draft, Disposition::Baseline)));
         }
         // Nobody else's text is delivered, whoever edited it.
-        let matters = self.policy().authorizes(draft.actor.as_ref());
-        let edit = if matters && text.may_be_edited() {
-            self.edit(text.node_id.as_deref()).await?
+        let edit = if self.policy().authorizes(draft.actor.as_ref()) {
+            self.edit_of(&text, &draft.key).await?
         } else {
             Edit::Never
         };
@@ -137,20 +141,35 @@ impl RepoCycle<'_> {
     }
 
     /// Learns whether a text was edited, and by whom.
-    async fn edit(&self, node_id: Option<&str>) -> Result<Edit, StepError> {
-        let Some(node_id) = node_id else {
+    async fn edit_of(&self, text: &Text, key: &EventKey) -> Result<Edit, StepError> {
+        // Times tick in seconds; another text under the same id was changed whatever they say.
+        if !text.may_be_edited() && !self.poller.store.inbox().knows_object(key).await? {
+            return Ok(Edit::Never);
+        }
+        let Some(node_id) = text.node_id.as_deref() else {
             return Ok(Edit::ByNobody);
         };
-        match self.poller.github.last_edit(node_id).await {
+        match self.ask(self.poller.github.last_edit(node_id)).await {
             Ok(edit) => Ok(edit),
-            // A wrong answer now would be kept; the list is read again instead.
-            Err(error) if error.is_transient() => Err(error.into()),
+            // A wrong answer now would be kept; the list is read again instead, for a day.
+            Err(StepError::GitHub(source)) if source.is_transient() && !self.is_stale(text) => {
+                Err(StepError::Editor {
+                    node_id: node_id.to_owned(),
+                    source,
+                })
+            }
             // An editor that cannot be learned is nobody.
-            Err(error) => {
+            Err(StepError::GitHub(error)) => {
                 tracing::warn!("cannot learn who edited {node_id}: {error}");
                 Ok(Edit::ByNobody)
             }
+            Err(error) => Err(error),
         }
+    }
+
+    fn is_stale(&self, text: &Text) -> bool {
+        self.server_now
+            .is_some_and(|now| now - text.updated_at > EDITOR_WITHIN)
     }
 
     /// Makes an arrival of an event that needs no baseline: a verdict of CI.

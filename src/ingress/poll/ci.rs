@@ -4,12 +4,15 @@ use chrono::TimeDelta;
 
 use super::inputs::{self, Progress, Verdict};
 use super::repo::{RepoCycle, StepError};
-use crate::eventlog::Decision;
 use crate::github::{GitHubError, Listing};
 use crate::store::{Arrival, ItemRow};
 
 /// How long a head without a single run may still get one.
 const NO_CI_AFTER: TimeDelta = TimeDelta::minutes(30);
+
+/// How long a head whose runs have all ended may still get another one: a workflow that follows on
+/// another, a second attempt.
+const QUIET_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 impl RepoCycle<'_> {
     /// Asks for the verdicts on every watched head that has no final result yet.
@@ -29,22 +32,14 @@ impl RepoCycle<'_> {
                 // The last tenth of the rate limit is for what people write.
                 return Ok(());
             }
+            let what = format!("{} ci", row.item.key());
+            if !self.poller.failures.may_ask(&what, self.poller.clock.now()) {
+                continue;
+            }
             match self.head(&row).await {
-                Ok(()) => {}
-                Err(StepError::GitHub(error @ GitHubError::RateLimited { .. })) => {
-                    return Err(error.into());
-                }
-                Err(StepError::Store(error)) => return Err(error.into()),
-                Err(error) => {
-                    self.report
-                        .errors
-                        .push(format!("{}: {error}", row.item.short()));
-                    self.poller.log.emit(&Decision::PollItemError {
-                        work_item: row.item.clone(),
-                        error: error.to_string(),
-                        will_retry: true,
-                    });
-                }
+                Ok(()) => self.poller.failures.worked(&what),
+                Err(error) if error.ends_the_step() => return Err(error),
+                Err(error) => self.item_problem(&what, &row.item, &error),
             }
         }
         Ok(())
@@ -54,14 +49,17 @@ impl RepoCycle<'_> {
         let Some(head) = &row.head else { return Ok(()) };
         let item = inputs::item(row);
         let github = &self.poller.github;
-        let runs = elements(github.workflow_runs(self.repo, &head.sha, None).await?);
-        let statuses = elements(github.combined_status(self.repo, &head.sha, None).await?);
+        let (repo, sha) = (self.repo, head.sha.as_str());
+        let runs = elements(self.ask(github.workflow_runs(repo, sha, None)).await?);
+        let statuses = elements(self.ask(github.combined_status(repo, sha, None)).await?);
         // Fine-grained tokens cannot be given the permission to read checks; Actions and statuses
         // are enough then.
-        let checks = match github.check_runs(self.repo, &head.sha, None).await {
+        let checks = match self.ask(github.check_runs(repo, sha, None)).await {
             Ok(checks) => elements(checks),
-            Err(GitHubError::Forbidden { .. } | GitHubError::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
+            Err(StepError::GitHub(
+                GitHubError::Forbidden { .. } | GitHubError::NotFound { .. },
+            )) => Vec::new(),
+            Err(error) => return Err(error),
         };
         let verdicts: Vec<Verdict> = runs
             .iter()
@@ -77,11 +75,7 @@ impl RepoCycle<'_> {
                     .filter_map(|check| inputs::check_run(check, &item, &head.sha)),
             )
             .collect();
-        let running = verdicts
-            .iter()
-            .any(|verdict| verdict.progress == Progress::Running);
-        let may_still_come =
-            verdicts.is_empty() && self.poller.clock.now() - row.updated_at < NO_CI_AFTER;
+        let at_rest = self.at_rest(row, &verdicts);
         let arrivals: Vec<Arrival> = verdicts
             .into_iter()
             .filter_map(|verdict| verdict.event)
@@ -89,7 +83,7 @@ impl RepoCycle<'_> {
             .collect();
         let sha = head.sha.clone();
         self.accept_arrivals(arrivals, Vec::new()).await?;
-        if !running && !may_still_come {
+        if at_rest {
             self.poller
                 .store
                 .ledger()
@@ -97,6 +91,18 @@ impl RepoCycle<'_> {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Tells whether nothing more is to be expected of a head. All times are GitHub's.
+    fn at_rest(&self, row: &ItemRow, verdicts: &[Verdict]) -> bool {
+        let Some(now) = self.server_now else {
+            return false;
+        };
+        let is_over = |verdict: &Verdict| verdict.progress == Progress::Finished;
+        match verdicts.iter().map(|verdict| verdict.at).max() {
+            None => now - row.updated_at >= NO_CI_AFTER,
+            Some(newest) => verdicts.iter().all(is_over) && now - newest >= QUIET_AFTER,
+        }
     }
 }
 

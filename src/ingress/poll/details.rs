@@ -4,7 +4,6 @@
 use super::inputs::Text;
 use super::repo::{RepoCycle, StepError};
 use crate::eventlog::Decision;
-use crate::github::GitHubError;
 use crate::model::{Class, ItemKind};
 use crate::routing::guard::{Verdict, judge};
 use crate::store::{Acceptance, Arrival, Disposition, ItemRow};
@@ -18,19 +17,14 @@ impl RepoCycle<'_> {
                 self.report.interrupted = true;
                 return Ok(());
             }
+            let what = format!("{} details", row.item.key());
+            if !self.poller.failures.may_ask(&what, self.poller.clock.now()) {
+                continue;
+            }
             match self.detail(&row).await {
-                Ok(()) => {}
-                Err(error) if ends_the_cycle(&error) => return Err(error),
-                Err(error) => {
-                    self.report
-                        .errors
-                        .push(format!("{}: {error}", row.item.short()));
-                    self.poller.log.emit(&Decision::PollItemError {
-                        work_item: row.item.clone(),
-                        error: error.to_string(),
-                        will_retry: true,
-                    });
-                }
+                Ok(()) => self.poller.failures.worked(&what),
+                Err(error) if error.ends_the_step() => return Err(error),
+                Err(error) => self.item_problem(&what, &row.item, &error),
             }
         }
         Ok(())
@@ -39,19 +33,17 @@ impl RepoCycle<'_> {
     async fn detail(&mut self, row: &ItemRow) -> Result<(), StepError> {
         // Cleared only if nobody marked it again while it was read.
         let Some(mark) = row.dirty else { return Ok(()) };
+        let mut held = None;
         let mut arrivals = Vec::new();
         if row.details_at.is_none() {
-            arrivals.extend(self.thread(row).await?);
+            arrivals.extend(self.thread(row, &mut held).await?);
         }
         if row.kind == ItemKind::PullRequest {
-            arrivals.extend(self.reviews(row).await?);
+            arrivals.extend(self.reviews(row, &mut held).await?);
         }
         if row.details_at.is_none() {
             self.keep_last_control_word(row, &mut arrivals);
-            let old = arrivals
-                .iter()
-                .filter(|arrival| arrival.disposition == Disposition::Baseline)
-                .count();
+            let old = arrivals.iter().filter(|arrival| !arrival.is_news()).count();
             if old > 0 {
                 self.poller.log.emit(&Decision::InboxBaselined {
                     work_item: row.item.clone(),
@@ -60,45 +52,83 @@ impl RepoCycle<'_> {
             }
         }
         self.accept_arrivals(arrivals, Vec::new()).await?;
-        let clear_dirty = vec![(row.item.clone(), mark)];
+        if let Some(error) = held {
+            return Err(error);
+        }
+        // GitHub's times tick in seconds: a review that follows in the second of the last change moves
+        // no list, so that the item is read once more when that second is over.
+        let may_follow = row.kind == ItemKind::PullRequest
+            && self.server_now.is_none_or(|now| now <= row.updated_at);
+        let again = may_follow.then(|| row.item.clone());
         self.accept(Acceptance {
-            clear_dirty,
+            mark_dirty: again.into_iter().collect(),
+            clear_dirty: vec![(row.item.clone(), mark)],
             ..Acceptance::default()
         })
         .await
     }
 
     /// Reads the whole conversation, and the comments on lines.
-    async fn thread(&mut self, row: &ItemRow) -> Result<Vec<Arrival>, StepError> {
-        let mut arrivals = Vec::new();
-        let comments = self.poller.github.comments_of(&row.item).await?;
-        for comment in self.readable(Some(comments)) {
-            let Some(text) = Text::of_comment(&comment) else {
-                continue;
-            };
-            arrivals.extend(self.arrival(row, text).await?);
-        }
+    async fn thread(
+        &mut self,
+        row: &ItemRow,
+        held: &mut Option<StepError>,
+    ) -> Result<Vec<Arrival>, StepError> {
+        let comments = self.ask(self.poller.github.comments_of(&row.item)).await?;
+        let comments = self.readable(Some(comments));
+        let texts = comments.iter().filter_map(Text::of_comment).collect();
+        let mut arrivals = self.arrivals(row, texts, held).await?;
         if row.kind == ItemKind::PullRequest {
-            let comments = self.poller.github.review_comments_of(&row.item).await?;
-            for comment in self.readable(Some(comments)) {
-                let Some(text) = Text::of_review_comment(&comment) else {
-                    continue;
-                };
-                arrivals.extend(self.arrival(row, text).await?);
-            }
+            arrivals.extend(self.line_comments(row, held).await?);
         }
         Ok(arrivals)
     }
 
-    async fn reviews(&mut self, row: &ItemRow) -> Result<Vec<Arrival>, StepError> {
+    async fn line_comments(
+        &mut self,
+        row: &ItemRow,
+        held: &mut Option<StepError>,
+    ) -> Result<Vec<Arrival>, StepError> {
+        let comments = self
+            .ask(self.poller.github.review_comments_of(&row.item))
+            .await?;
+        let comments = self.readable(Some(comments));
+        let texts = comments
+            .iter()
+            .filter_map(Text::of_review_comment)
+            .collect();
+        self.arrivals(row, texts, held).await
+    }
+
+    async fn reviews(
+        &mut self,
+        row: &ItemRow,
+        held: &mut Option<StepError>,
+    ) -> Result<Vec<Arrival>, StepError> {
+        let reviews = self.ask(self.poller.github.reviews(&row.item)).await?;
+        let reviews = self.readable(Some(reviews));
+        // A pending review is a draft that only its author sees.
+        let texts = reviews.iter().filter_map(Text::of_review).collect();
+        let mut arrivals = self.arrivals(row, texts, held).await?;
+        // One review is one message: its comments on lines are accepted together with it.
+        if row.details_at.is_some() && arrivals.iter().any(Arrival::is_news) {
+            arrivals.extend(self.line_comments(row, held).await?);
+        }
+        Ok(arrivals)
+    }
+
+    async fn arrivals(
+        &self,
+        row: &ItemRow,
+        texts: Vec<Text>,
+        held: &mut Option<StepError>,
+    ) -> Result<Vec<Arrival>, StepError> {
         let mut arrivals = Vec::new();
-        let reviews = self.poller.github.reviews(&row.item).await?;
-        for review in self.readable(Some(reviews)) {
-            // A pending review is a draft that only its author sees.
-            let Some(text) = Text::of_review(&review) else {
-                continue;
-            };
-            arrivals.extend(self.arrival(row, text).await?);
+        for text in texts {
+            match self.arrival(row, text).await {
+                Ok(arrival) => arrivals.extend(arrival),
+                Err(error) => Self::hold_back(held, error)?,
+            }
         }
         Ok(arrivals)
     }
@@ -122,15 +152,5 @@ impl RepoCycle<'_> {
                 class: Class::Control,
             };
         }
-    }
-}
-
-fn ends_the_cycle(error: &StepError) -> bool {
-    match error {
-        StepError::GitHub(error) => matches!(
-            error,
-            GitHubError::RateLimited { .. } | GitHubError::Unauthorized { .. }
-        ),
-        StepError::Store(_) => true,
     }
 }

@@ -104,9 +104,12 @@ impl Text {
 
     /// Tells whether it may have been changed after it was written.
     ///
-    /// A review does not say when it was touched, so it may always have been.
+    /// A review does not say when it was touched: each that says something may have been.
     pub(super) fn may_be_edited(&self) -> bool {
-        matches!(self.kind, TextKind::Review { .. }) || self.updated_at != self.input.created_at
+        match self.kind {
+            TextKind::Comment | TextKind::Line(_) => self.updated_at != self.input.created_at,
+            TextKind::Review { .. } => !self.input.body.trim().is_empty(),
+        }
     }
 
     /// Returns it with what was learned about its edit.
@@ -138,6 +141,8 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) progress: Progress,
+    /// When it last changed.
+    pub(super) at: DateTime<Utc>,
     /// The event, where it is one: a failure.
     pub(super) event: Option<Event>,
 }
@@ -165,7 +170,8 @@ pub(super) fn workflow_run(run: &WorkflowRun, item: &ItemInput, sha: &str) -> Op
         url: run.html_url.clone().unwrap_or_default(),
         finished_at: at(run.updated_at.or(run.created_at)),
     };
-    Some(verdict(run.status.as_deref() == Some("completed"), || {
+    let finished = run.status.as_deref() == Some("completed");
+    Some(verdict(finished, input.finished_at, || {
         payload::workflow_run(item, input, run.run_attempt.unwrap_or(1))
     }))
 }
@@ -184,7 +190,9 @@ pub(super) fn status(status: &CommitStatus, item: &ItemInput, sha: &str) -> Opti
         url: status.target_url.clone().unwrap_or_default(),
         finished_at: at(status.updated_at.or(status.created_at)),
     };
-    Some(verdict(finished, || payload::status(item, input)))
+    Some(verdict(finished, input.finished_at, || {
+        payload::status(item, input)
+    }))
 }
 
 /// Turns a check into a verdict; none for those of GitHub Actions, which repeat its workflow runs.
@@ -210,23 +218,22 @@ pub(super) fn check_run(check: &CheckRun, item: &ItemInput, sha: &str) -> Option
         url: check.html_url.clone().unwrap_or_default(),
         finished_at: at(check.completed_at.or(check.started_at)),
     };
-    Some(verdict(
-        check.status.as_deref() == Some("completed"),
-        || payload::check_run(item, input, &app),
-    ))
+    let finished = check.status.as_deref() == Some("completed");
+    Some(verdict(finished, input.finished_at, || {
+        payload::check_run(item, input, &app)
+    }))
 }
 
-fn verdict(finished: bool, event: impl FnOnce() -> Option<Event>) -> Verdict {
-    if finished {
-        Verdict {
-            progress: Progress::Finished,
-            event: event(),
-        }
+fn verdict(finished: bool, at: DateTime<Utc>, event: impl FnOnce() -> Option<Event>) -> Verdict {
+    let (progress, event) = if finished {
+        (Progress::Finished, event())
     } else {
-        Verdict {
-            progress: Progress::Running,
-            event: None,
-        }
+        (Progress::Running, None)
+    };
+    Verdict {
+        progress,
+        at,
+        event,
     }
 }
 

@@ -1,88 +1,46 @@
-//! The four lists that say what moved.
+//! The lists that say which items moved, and what all lists have in common.
 //!
-//! Three of them are asked "since", oldest first, and begin where the last reading ended. The URL
-//! stays the same while nothing happens, so GitHub's answer is "unchanged" and costs nothing. Each
-//! list's rows and its cursor are accepted in one transaction.
+//! Three of the four are asked "since", oldest first, and begin where the last reading ended. The URL
+//! stays the same while nothing happens, so GitHub's answer is "unchanged" and costs nothing. A
+//! list's cursor moves once its rows are accepted: a crash in between reads them a second time.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::inputs::Text;
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
 use crate::model::{ItemKind, WorkItemRef};
-use crate::store::{Acceptance, Arrival, CursorUpdate, ItemRow, ItemSighting};
+use crate::store::{Acceptance, Arrival, CursorUpdate, ItemSighting, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
-const OVERLAP: TimeDelta = TimeDelta::seconds(60);
+pub(super) const OVERLAP: TimeDelta = TimeDelta::seconds(60);
 
 /// How many rows one transaction takes; a list of thousands must not hold the database.
 const BATCH: usize = 200;
 
-const ISSUES: &str = "issues";
+pub(super) const ISSUES: &str = "issues";
 const PULLS: &str = "pulls";
-const COMMENTS: &str = "comments";
-const REVIEW_COMMENTS: &str = "review-comments";
+pub(super) const COMMENTS: &str = "comments";
+pub(super) const REVIEW_COMMENTS: &str = "review-comments";
 
 impl RepoCycle<'_> {
-    /// The first time a repository and label are watched: all open items with the label.
-    pub(super) async fn first_listing(&mut self) -> Result<(), StepError> {
-        let name = format!("{}:{}", self.cursor_name("labelled"), self.source.label);
-        if self.poller.store.ledger().cursor(&name).await?.is_some() {
-            return Ok(());
-        }
-        let listing = self
-            .poller
-            .github
-            .open_issues(self.repo, Some(&self.source.label), None)
-            .await?;
-        let server_time = self.server_time(listing.date);
-        let mut items = Vec::new();
-        for issue in self.readable(listing.news) {
-            items.extend(self.issue_sighting(&issue, server_time).await?);
-        }
-        self.accept_items(items, Vec::new()).await?;
-        // The lists begin where this one was read, unless they have begun already.
-        for list in [ISSUES, COMMENTS, REVIEW_COMMENTS] {
-            if self
-                .poller
-                .store
-                .ledger()
-                .cursor(&self.cursor_name(list))
-                .await?
-                .is_none()
-            {
-                let cursor = self.update(list, None, Some(server_time - OVERLAP));
-                self.accept(Acceptance {
-                    cursor: Some(cursor),
-                    ..Acceptance::default()
-                })
-                .await?;
-            }
-        }
-        let done = CursorUpdate {
-            name,
-            etag: None,
-            since: None,
-            last_success: self.poller.clock.now(),
-        };
-        self.accept(Acceptance {
-            cursor: Some(done),
-            ..Acceptance::default()
-        })
-        .await
-    }
-
     /// Every issue and pull request that changed: labels, closures, titles.
     pub(super) async fn issues(&mut self) -> Result<(), StepError> {
         let cursor = self.position(ISSUES).await?;
-        let listing = self.poller.github.issues_since(self.repo, &cursor).await?;
+        let question = self.poller.github.issues_since(self.repo, &cursor);
+        let listing = self.ask(question).await?;
         let server_time = self.server_time(listing.date);
         let next = self.next(ISSUES, &listing);
         let mut items = Vec::new();
         let mut moved = Vec::new();
+        let mut held = None;
         for issue in self.readable(listing.news) {
-            let Some(sighting) = self.issue_sighting(&issue, server_time).await? else {
-                continue;
+            let sighting = match self.issue_sighting(&issue, server_time).await {
+                Ok(Some(sighting)) => sighting,
+                Ok(None) => continue,
+                Err(error) => {
+                    Self::hold_back(&mut held, error)?;
+                    continue;
+                }
             };
             if sighting.kind == ItemKind::PullRequest && self.moved(&sighting).await? {
                 moved.push(sighting.item.clone());
@@ -90,7 +48,10 @@ impl RepoCycle<'_> {
             items.push(sighting);
         }
         self.accept_items(items, moved).await?;
-        self.finish(next).await
+        match held {
+            Some(error) => Err(error),
+            None => self.finish(next).await,
+        }
     }
 
     /// Every open pull request, latest change first: heads, and which of them moved.
@@ -102,12 +63,14 @@ impl RepoCycle<'_> {
             .cursor(&self.cursor_name(PULLS))
             .await?;
         let etag = known.as_ref().and_then(|cursor| cursor.etag.as_deref());
-        let listing = self.poller.github.open_pulls(self.repo, etag).await?;
+        let question = self.poller.github.open_pulls(self.repo, etag);
+        let listing = self.ask(question).await?;
         let server_time = self.server_time(listing.date);
         let Some(mut page) = listing.news else {
             return Ok(());
         };
         let mut newest = known.as_ref().and_then(|cursor| cursor.since);
+        let mut held = None;
         loop {
             let oldest = page.items.iter().filter_map(|pull| pull.updated_at).min();
             newest = newest.max(page.items.iter().filter_map(|pull| pull.updated_at).max());
@@ -115,8 +78,13 @@ impl RepoCycle<'_> {
             let mut items = Vec::new();
             let mut moved = Vec::new();
             for pull in self.readable(Some(page)) {
-                let Some(sighting) = self.pull_sighting(&pull, server_time).await? else {
-                    continue;
+                let sighting = match self.pull_sighting(&pull, server_time).await {
+                    Ok(Some(sighting)) => sighting,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        Self::hold_back(&mut held, error)?;
+                        continue;
+                    }
                 };
                 if self.moved(&sighting).await? {
                     moved.push(sighting.item.clone());
@@ -130,87 +98,31 @@ impl RepoCycle<'_> {
                 .and_then(|cursor| cursor.since)
                 .is_some_and(|since| oldest < Some(since));
             match next_page {
-                Some(link) if !reached => page = self.poller.github.more_pulls(&link).await?,
+                Some(link) if !reached => {
+                    page = self.ask(self.poller.github.more_pulls(&link)).await?;
+                }
                 _ => break,
             }
+        }
+        if let Some(error) = held {
+            return Err(error);
         }
         // The cursor moves last: what was not accepted by then is read again.
         let cursor = self.update(PULLS, listing.cursor.etag, newest);
         self.finish(cursor).await
     }
 
-    /// Every new or edited comment in a conversation.
-    pub(super) async fn comments(&mut self) -> Result<(), StepError> {
-        let cursor = self.position(COMMENTS).await?;
-        let listing = self
-            .poller
-            .github
-            .issue_comments(self.repo, &cursor)
-            .await?;
-        let next = self.next(COMMENTS, &listing);
-        let mut arrivals = Vec::new();
-        for comment in self.readable(listing.news) {
-            let Some(row) = self.read_row(comment.number()).await? else {
-                continue;
-            };
-            let Some(text) = Text::of_comment(&comment) else {
-                continue;
-            };
-            arrivals.extend(self.arrival(&row, text).await?);
-        }
-        self.accept_arrivals(arrivals, Vec::new()).await?;
-        self.finish(next).await
-    }
-
-    /// Every new or edited comment on a line of a pull request.
-    pub(super) async fn review_comments(&mut self) -> Result<(), StepError> {
-        let cursor = self.position(REVIEW_COMMENTS).await?;
-        let listing = self
-            .poller
-            .github
-            .review_comments(self.repo, &cursor)
-            .await?;
-        let next = self.next(REVIEW_COMMENTS, &listing);
-        let mut arrivals = Vec::new();
-        let mut moved: Vec<WorkItemRef> = Vec::new();
-        for comment in self.readable(listing.news) {
-            let Some(row) = self.read_row(comment.number()).await? else {
-                continue;
-            };
-            let Some(text) = Text::of_review_comment(&comment) else {
-                continue;
-            };
-            let arrival = self.arrival(&row, text).await?;
-            // The review that a new comment belongs to is in no list of its own.
-            if arrival.is_some() && !moved.contains(&row.item) {
-                moved.push(row.item.clone());
-            }
-            arrivals.extend(arrival);
-        }
-        self.accept_arrivals(arrivals, moved).await?;
-        self.finish(next).await
-    }
-
-    /// Returns the row of an item whose thread has been read once; what is older than that reading
-    /// was baselined by it, so everything else in a list is new.
-    async fn read_row(&self, number: Option<u64>) -> Result<Option<ItemRow>, StepError> {
-        let Some(number) = number else {
-            return Ok(None);
-        };
-        let row = self
-            .poller
-            .store
-            .ledger()
-            .item(&self.repo.item(number))
-            .await?;
-        Ok(row.filter(|row| row.details_at.is_some()))
-    }
-
-    async fn accept_items(
+    /// Accepts sightings, then marks what needs details.
+    pub(super) async fn accept_items(
         &mut self,
         items: Vec<ItemSighting>,
         moved: Vec<WorkItemRef>,
     ) -> Result<(), StepError> {
+        if self.makes_an_issue_known(&items).await? {
+            // Pull requests that were there before may serve it: all of them are looked at again.
+            let from_the_start = self.update(PULLS, None, None);
+            self.finish(from_the_start).await?;
+        }
         for batch in items.chunks(BATCH) {
             self.accept(Acceptance {
                 items: batch.to_vec(),
@@ -226,6 +138,17 @@ impl RepoCycle<'_> {
             .await?;
         }
         Ok(())
+    }
+
+    async fn makes_an_issue_known(&self, items: &[ItemSighting]) -> Result<bool, StepError> {
+        let tracked =
+            |seen: &&ItemSighting| seen.kind == ItemKind::Issue && seen.track == Track::Always;
+        for seen in items.iter().filter(tracked) {
+            if self.poller.store.ledger().item(&seen.item).await?.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Accepts arrivals, and first marks what needs details: a crash in between asks once too often.
@@ -252,7 +175,7 @@ impl RepoCycle<'_> {
     }
 
     /// Moves a list's cursor, after everything that it stands for was accepted.
-    async fn finish(&mut self, cursor: CursorUpdate) -> Result<(), StepError> {
+    pub(super) async fn finish(&mut self, cursor: CursorUpdate) -> Result<(), StepError> {
         self.accept(Acceptance {
             cursor: Some(cursor),
             ..Acceptance::default()
@@ -264,12 +187,13 @@ impl RepoCycle<'_> {
     pub(super) fn readable<T>(&mut self, news: Option<Elements<T>>) -> Vec<T> {
         let Some(news) = news else { return Vec::new() };
         for bad in news.bad {
-            self.problem(&StepError::GitHub(bad));
+            let what = bad.to_string();
+            self.problem(&what, &StepError::GitHub(bad));
         }
         news.items
     }
 
-    async fn position(&self, list: &str) -> Result<Cursor, StepError> {
+    pub(super) async fn position(&self, list: &str) -> Result<Cursor, StepError> {
         let known = self
             .poller
             .store
@@ -281,15 +205,16 @@ impl RepoCycle<'_> {
                 since: cursor.since,
                 etag: cursor.etag,
             },
-            None => Cursor::since(self.poller.clock.now() - OVERLAP),
+            // Never by our own clock: what was baselined is known, and read once more.
+            None => Cursor::default(),
         })
     }
 
-    fn next<T>(&self, list: &str, listing: &Listing<T>) -> CursorUpdate {
+    pub(super) fn next<T>(&self, list: &str, listing: &Listing<T>) -> CursorUpdate {
         self.update(list, listing.cursor.etag.clone(), listing.cursor.since)
     }
 
-    fn update(
+    pub(super) fn update(
         &self,
         list: &str,
         etag: Option<String>,
@@ -301,10 +226,6 @@ impl RepoCycle<'_> {
             since,
             last_success: self.poller.clock.now(),
         }
-    }
-
-    fn server_time(&self, date: Option<DateTime<Utc>>) -> DateTime<Utc> {
-        date.unwrap_or_else(|| self.poller.clock.now())
     }
 
     async fn moved(&self, sighting: &ItemSighting) -> Result<bool, StepError> {

@@ -6,12 +6,15 @@
 mod accept;
 mod ci;
 mod details;
+mod failures;
 mod inputs;
+mod listing;
 mod lists;
 mod records;
 mod repo;
 mod report;
 mod sightings;
+mod texts;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,6 +39,7 @@ pub struct Poller {
     log: EventLog,
     clock: Arc<dyn Clock>,
     wake: Arc<Notify>,
+    failures: failures::Failures,
 }
 
 /// What a poller is made of.
@@ -74,6 +78,7 @@ impl Poller {
             log,
             clock,
             wake,
+            failures: failures::Failures::default(),
         }
     }
 
@@ -112,6 +117,7 @@ impl Poller {
                     repo,
                     stop,
                     report: &mut report,
+                    server_now: None,
                 }
                 .run()
                 .await;

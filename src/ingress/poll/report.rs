@@ -29,10 +29,12 @@ pub struct CycleReport {
     pub unchanged: u64,
     /// The rate limit as last seen.
     pub rate: Option<Rate>,
-    /// When GitHub wants to be asked again, where it refused.
+    /// When GitHub may be asked again, where it refused; by our own clock.
     pub rate_limited_until: Option<DateTime<Utc>>,
     /// What went wrong, one line each; each will be tried again.
     pub errors: Vec<String>,
+    /// How many of them were not said before.
+    pub new_errors: u64,
     /// Whether a stop ended the cycle early.
     pub interrupted: bool,
     /// How long it took.
@@ -46,7 +48,7 @@ impl CycleReport {
     #[must_use]
     pub fn is_news(&self) -> bool {
         self.first_sights + self.accepted + self.dropped + self.closures > 0
-            || !self.errors.is_empty()
+            || self.new_errors > 0
             || self.interrupted
     }
 
@@ -55,7 +57,6 @@ impl CycleReport {
     pub fn record(&self) -> Decision {
         Decision::PollCycle {
             items_seen: self.items,
-            spawns: 0,
             comments_forwarded: self.accepted,
             closures: self.closures,
             failures: self.errors.len() as u64,

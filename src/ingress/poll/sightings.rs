@@ -80,9 +80,11 @@ impl RepoCycle<'_> {
             && self.monitors(ItemKind::PullRequest);
         let facts = self.pull_facts(pull, author.as_ref()).await?;
         let serves = facts.as_ref().is_some_and(|facts| facts.binds_to.is_some());
-        if !listed && !serves && self.poller.store.ledger().item(&item).await?.is_none() {
+        let known = self.poller.store.ledger().item(&item).await?;
+        if !listed && !serves && known.is_none() {
             return Ok(None);
         }
+        let seen_at = self.sight_of(facts.as_ref(), seen_at).await?;
         let (armed, armed_by) = self
             .arming(&item, listed, pull.labels.as_deref(), author.as_ref())
             .await?;
@@ -108,6 +110,20 @@ impl RepoCycle<'_> {
             source: Source::Poll,
             track: Track::Always,
         }))
+    }
+
+    /// Returns since when what is said on a pull request is news: where it serves a work item, since
+    /// that one's first sight, because its agent is there already.
+    async fn sight_of(
+        &self,
+        facts: Option<&PullFacts>,
+        seen_at: DateTime<Utc>,
+    ) -> Result<DateTime<Utc>, StepError> {
+        let Some(served) = facts.and_then(|facts| facts.binds_to.as_ref()) else {
+            return Ok(seen_at);
+        };
+        let row = self.poller.store.ledger().item(served).await?;
+        Ok(row.map_or(seen_at, |row| seen_at.min(row.baseline_at)))
     }
 
     /// Returns a pull request's head, and the known work item that it serves.
@@ -198,15 +214,17 @@ impl RepoCycle<'_> {
         if let Some(row) = known.filter(|row| row.armed) {
             return Ok(row.armed_by);
         }
-        match self.poller.github.issue_events(item).await {
+        match self.ask(self.poller.github.issue_events(item)).await {
             Ok(events) => Ok(events
                 .items
                 .iter()
                 .rev()
                 .find(|event| adds_label(event, policy.label()))
                 .and_then(|event| login(event.actor.as_ref()))),
-            Err(GitHubError::NotFound { .. } | GitHubError::Gone { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(StepError::GitHub(GitHubError::NotFound { .. } | GitHubError::Gone { .. })) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 }

@@ -1,0 +1,115 @@
+//! What lets an item have a session: label, policy, and whose label it is.
+
+use serde_json::json;
+use the_loop::model::{EventKind, Login};
+
+use super::rig::{LABEL, REPO, Rig};
+
+#[tokio::test]
+async fn a_label_arms_and_a_start_follows_it() {
+    let rig = Rig::new().await;
+    let issue = rig.github.open_issue(REPO, "mallory", "A title", "");
+    rig.look().await;
+    rig.label(issue, "ada");
+    rig.look().await;
+    assert!(rig.row(issue).await.armed);
+    assert_eq!(rig.said(&["item.armed"]).len(), 1);
+    rig.comment(issue, "ada", "the-loop start");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["the-loop start"]);
+}
+
+#[tokio::test]
+async fn a_label_counts_in_any_case() {
+    let rig = Rig::new().await;
+    let issue = rig.github.open_issue(REPO, "ada", "A title", "");
+    let label = "The-Loop: Auto-Execute";
+    rig.github.label(REPO, issue, "ada", label).unwrap();
+    rig.look().await;
+    assert!(rig.row(issue).await.armed);
+}
+
+#[tokio::test]
+async fn taking_the_label_off_disarms_and_what_people_write_still_arrives() {
+    let rig = Rig::new().await;
+    let issue = rig.labelled_issue();
+    rig.look().await;
+    rig.hear().await;
+    rig.github.unlabel(REPO, issue, "ada", LABEL).unwrap();
+    rig.look().await;
+    assert!(!rig.row(issue).await.armed);
+    assert_eq!(rig.said(&["item.disarmed"]).len(), 1);
+    rig.comment(issue, "ada", "still here");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["still here"]);
+}
+
+#[tokio::test]
+async fn an_item_is_armed_again_with_its_label() {
+    let rig = Rig::new().await;
+    let issue = rig.labelled_issue();
+    rig.look().await;
+    rig.github.unlabel(REPO, issue, "ada", LABEL).unwrap();
+    rig.look().await;
+    rig.label(issue, "ada");
+    rig.look().await;
+    assert_eq!(rig.row(issue).await.armed_count, 2);
+    // What was armed and not acted on is overtaken.
+    let kinds: Vec<_> = rig
+        .hear()
+        .await
+        .into_iter()
+        .flat_map(|one| one.kinds)
+        .collect();
+    assert_eq!(kinds, [EventKind::Armed]);
+}
+
+#[tokio::test]
+async fn without_a_start_command_the_one_who_labelled_counts() {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    let by_ada = rig.github.open_issue(REPO, "mallory", "A title", "");
+    let by_mallory = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.label(by_ada, "ada");
+    rig.label(by_mallory, "mallory");
+    rig.look().await;
+    assert_eq!(rig.row(by_ada).await.armed_by, Some(Login::new("ada")));
+    assert_eq!(
+        rig.row(by_mallory).await.armed_by,
+        Some(Login::new("mallory"))
+    );
+}
+
+#[tokio::test]
+async fn never_arms_nothing_and_always_arms_for_the_author() {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    rig.set("routing.spawnOnUnmatched", json!("never"));
+    let issue = rig.labelled_issue();
+    rig.look().await;
+    assert!(!rig.row(issue).await.armed);
+    assert_eq!(rig.hear().await, []);
+
+    rig.set("routing.spawnOnUnmatched", json!("always"));
+    let other = rig.labelled_issue();
+    rig.look().await;
+    assert!(rig.row(other).await.armed);
+    assert_eq!(rig.row(other).await.armed_by, Some(Login::new("ada")));
+}
+
+#[tokio::test]
+async fn one_unreadable_history_holds_up_no_other_item_and_is_asked_again() {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    let (first, second) = (rig.labelled_issue(), rig.labelled_issue());
+    let fault = the_loop::demo::github::Fault::Status(502);
+    rig.github
+        .fail(&format!("/issues/{first}/events"), 4, fault);
+    rig.pass(60);
+    let report = rig.cycle().await;
+    assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
+    assert!(rig.row(second).await.armed);
+    rig.look().await;
+    assert!(rig.row(first).await.armed);
+    assert_eq!(rig.row(first).await.armed_by, Some(Login::new("ada")));
+}

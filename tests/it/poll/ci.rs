@@ -1,0 +1,138 @@
+//! CI of the heads that are watched.
+
+use the_loop::demo::github::{PullOptions, Run};
+use the_loop::model::EventKind;
+
+use super::rig::{REPO, Rig};
+
+const SHA: &str = "1111111111111111111111111111111111111111";
+const NEXT: &str = "3333333333333333333333333333333333333333";
+
+async fn known_pull() -> (Rig, u64) {
+    let rig = Rig::new().await;
+    let pull = rig.pull("feature", "");
+    rig.label(pull, "ada");
+    rig.look().await;
+    rig.hear().await;
+    (rig, pull)
+}
+
+async fn failures(rig: &Rig) -> usize {
+    let heard = rig.hear().await;
+    heard
+        .iter()
+        .flat_map(|one| &one.kinds)
+        .filter(|kind| kind.is_ci())
+        .count()
+}
+
+fn run(sha: &str, conclusion: &str) -> Run {
+    Run::completed("feature", sha, conclusion)
+}
+
+#[tokio::test]
+async fn a_failure_is_told_once_and_a_second_attempt_again() {
+    let (rig, _) = known_pull().await;
+    let id = rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 0);
+    rig.github.update_run(REPO, id, |run| {
+        run.attempt = 2;
+        run.status = "in_progress".to_owned();
+        run.conclusion = None;
+    });
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 0);
+    rig.github.update_run(REPO, id, |run| {
+        run.status = "completed".to_owned();
+        run.conclusion = Some("failure".to_owned());
+    });
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+}
+
+#[tokio::test]
+async fn success_is_no_news_and_statuses_of_other_ci_are() {
+    let (rig, pull) = known_pull().await;
+    rig.github.workflow_run(REPO, run(SHA, "success"));
+    rig.github.status(REPO, SHA, "build", "success", "ok");
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 0);
+    rig.github.status(REPO, SHA, "lint", "failure", "3 errors");
+    rig.look().await;
+    let kinds: Vec<_> = rig
+        .hear()
+        .await
+        .into_iter()
+        .flat_map(|one| one.kinds)
+        .collect();
+    assert_eq!(kinds, [EventKind::Status]);
+    assert!(rig.row(pull).await.open);
+}
+
+#[tokio::test]
+async fn an_outdated_head_and_a_fork_are_nobodys_failures() {
+    let (rig, pull) = known_pull().await;
+    rig.github.push(REPO, pull, NEXT).unwrap();
+    rig.look().await;
+    rig.github.workflow_run(REPO, run(SHA, "failure"));
+    let fork = rig.github.open_pull(
+        REPO,
+        &PullOptions {
+            author: "ada",
+            title: "From outside",
+            head_branch: "feature",
+            head_sha: "4444444444444444444444444444444444444444",
+            fork: Some("ada/app"),
+            ..PullOptions::default()
+        },
+    );
+    rig.label(fork, "ada");
+    rig.github.workflow_run(
+        REPO,
+        run("4444444444444444444444444444444444444444", "failure"),
+    );
+    rig.look().await;
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 0);
+    rig.github.workflow_run(REPO, run(NEXT, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+}
+
+#[tokio::test]
+async fn a_head_that_has_come_to_rest_costs_no_requests() {
+    let (rig, pull) = known_pull().await;
+    rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    for _ in 0..12 {
+        rig.look().await;
+    }
+    assert_eq!(rig.asked_by_next_cycle().await.len(), 4);
+    rig.github.push(REPO, pull, NEXT).unwrap();
+    rig.look().await;
+    assert!(rig.github.count("GET", "/actions/runs") > 0);
+}
+
+#[tokio::test]
+async fn a_workflow_that_begins_after_another_has_ended_is_waited_for() {
+    let (rig, _) = known_pull().await;
+    rig.github.workflow_run(REPO, run(SHA, "success"));
+    rig.look().await;
+    rig.pass(60);
+    rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+}
+
+#[tokio::test]
+async fn a_head_without_any_ci_is_watched_for_a_while_whatever_our_clock_says() {
+    let (rig, _) = known_pull().await;
+    rig.clock.advance(chrono::TimeDelta::hours(5));
+    rig.look().await;
+    rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+}

@@ -1,0 +1,89 @@
+//! What fails fails alone, is said, and is not said for ever.
+
+use the_loop::demo::github::Fault;
+
+use super::rig::{LABEL, REPO, Rig};
+
+async fn two_repos() -> Rig {
+    let rig = Rig::watching(&["demo/bad", REPO]).await;
+    for repo in ["demo/bad", REPO] {
+        let issue = rig.github.open_issue(repo, "ada", "A title", "");
+        rig.github.label(repo, issue, "ada", LABEL).unwrap();
+    }
+    rig.look().await;
+    rig.hear().await;
+    rig
+}
+
+#[tokio::test]
+async fn one_repository_that_fails_stops_no_other() {
+    for status in [404, 502] {
+        let rig = two_repos().await;
+        rig.github.comment(REPO, 1, "ada", "hello").unwrap();
+        rig.github.comment("demo/bad", 1, "ada", "later").unwrap();
+        rig.github.fail("demo/bad", 1000, Fault::Status(status));
+        rig.pass(60);
+        let report = rig.cycle().await;
+        assert!(!report.errors.is_empty());
+        assert_eq!(rig.hear_texts().await, ["hello"]);
+        rig.github.heal();
+        rig.look().await;
+        assert_eq!(rig.hear_texts().await, ["later"]);
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_is_not_there_says_so_a_few_times_and_not_for_ever() {
+    let rig = two_repos().await;
+    rig.forget_said();
+    rig.github.fail("demo/bad", 10_000, Fault::Status(404));
+    for _ in 0..100 {
+        rig.pass(60);
+        rig.cycle().await;
+    }
+    let lines = rig.said(&["poll.provider_error", "poll.cycle"]).len();
+    assert!((1..=60).contains(&lines), "{lines}");
+}
+
+#[tokio::test]
+async fn an_item_that_cannot_be_read_stops_no_other_and_is_asked_less_and_less() {
+    let rig = Rig::new().await;
+    let (bad, good) = (rig.labelled_issue(), rig.labelled_issue());
+    rig.comment(good, "ada", "the-loop start");
+    rig.github.fail(
+        &format!("/issues/{bad}/comments"),
+        10_000,
+        Fault::Status(404),
+    );
+    for _ in 0..100 {
+        rig.pass(60);
+        rig.cycle().await;
+    }
+    assert_eq!(rig.hear_texts().await, ["the-loop start"]);
+    let asked = rig.github.count("GET", &format!("/issues/{bad}/comments"));
+    assert!((4..=20).contains(&asked), "{asked}");
+    let lines = rig.said(&["poll.item_error", "poll.cycle"]).len();
+    assert!((1..=40).contains(&lines), "{lines}");
+    rig.github.heal();
+    rig.comment(bad, "ada", "now");
+    rig.pass(3600);
+    rig.cycle().await;
+    assert_eq!(rig.hear_texts().await, ["now"]);
+    assert!(rig.row(bad).await.dirty.is_none());
+}
+
+#[tokio::test]
+async fn a_bad_element_hides_no_other() {
+    let rig = Rig::new().await;
+    let issue = rig.labelled_issue();
+    rig.look().await;
+    rig.hear().await;
+    for text in ["one", "two", "three"] {
+        rig.comment(issue, "ada", text);
+    }
+    rig.github.fail("/issues/comments", 1, Fault::BadElement(1));
+    rig.pass(60);
+    let report = rig.cycle().await;
+    assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
+    assert_eq!(rig.hear_texts().await, ["one", "three"]);
+}
