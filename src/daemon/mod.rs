@@ -4,6 +4,8 @@
 
 pub mod detach;
 pub mod heartbeat;
+mod host_id;
+mod housekeeping;
 pub mod lock;
 mod poll;
 mod services;

@@ -9,8 +9,9 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::{self, CycleSummary, Heartbeat};
+use super::housekeeping;
 use super::lock::{InstanceLock, LockError};
-use super::services::{LocalDispatcher, ServiceError, Services};
+use super::services::{LocalDispatcher, ServiceError, Services, machine_name};
 use super::signals;
 use crate::config::Config;
 use crate::dispatch::DispatchError;
@@ -19,6 +20,9 @@ use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::store::{SessionFilter, StoreError};
+
+/// How often a running daemon looks whether there is housekeeping to do.
+const HOUSEKEEPING: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// How the poller runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,10 +168,12 @@ pub async fn run_poll(
     let started_at = services.clock.now();
     let _lock = InstanceLock::acquire(&lock_path, started_at)
         .inspect_err(|error| blocked(&services, &lock_path, error))?;
+    services.check_tmux().await?;
     let daemon = Daemon::build(services, started_at, Arc::clone(&observer))?;
     observer(PollNews::Ready);
     daemon.announce_start(options.run);
     daemon.rearm().await;
+    daemon.check_in().await;
     let report = match options.run {
         Run::Once => daemon.once().await?,
         Run::Forever => daemon.forever().await?,
@@ -249,6 +255,28 @@ impl Daemon {
         });
     }
 
+    /// Checks in again and again; never ends.
+    async fn keep_house(&self) {
+        loop {
+            tokio::time::sleep(HOUSEKEEPING).await;
+            self.check_in().await;
+        }
+    }
+
+    /// Records that this host lives, and keeps the house, at most once a day.
+    async fn check_in(&self) {
+        let store = &self.services.store;
+        let recorded = store
+            .record_host(&machine_name(), env!("CARGO_PKG_VERSION"))
+            .await;
+        if let Err(error) = recorded {
+            tracing::error!("{error}");
+        }
+        if let Err(error) = housekeeping::daily(&self.services).await {
+            tracing::error!("cannot remove old payloads: {error}");
+        }
+    }
+
     async fn once(&self) -> Result<CycleReport, PollError> {
         let report = self.poller.cycle(&self.stop).await;
         self.beat(&report, None);
@@ -280,6 +308,7 @@ impl Daemon {
         tokio::select! {
             () = cycles => {}
             () = self.show_standing(&next_cycle_at) => {}
+            () = self.keep_house() => {}
         }
         match work.await {
             Ok(ended) => ended?,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 
+use super::host_id::{self, HostIdError};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, InteractionMode};
 use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
@@ -18,7 +19,7 @@ use crate::process::detach::own_program;
 use crate::process::find_program;
 use crate::process::identity::{boot_id, own};
 use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder};
-use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
+use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer, Unanswered, Version};
 use crate::store::{ClaimOwner, Store, StoreError};
 
 /// The permission bits that let the group and everybody else change a folder.
@@ -70,6 +71,18 @@ pub enum ServiceError {
         /// Where, and which.
         source: UnknownPlaceholder,
     },
+    /// tmux lacks what the program needs.
+    #[error("tmux {found} is too old: {} or newer is needed", runner::OLDEST)]
+    TmuxTooOld {
+        /// Its version.
+        found: Version,
+    },
+    /// tmux could not be asked for its version.
+    #[error("tmux does not tell its version: {0}")]
+    TmuxUnanswered(#[from] Unanswered),
+    /// The host has no id.
+    #[error(transparent)]
+    HostId(#[from] HostIdError),
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -103,7 +116,8 @@ impl Services {
     pub async fn open(config: Config, source: Source) -> Result<Self, ServiceError> {
         make_private(&config.state.root)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Store::open(&database(&config), &machine(), Arc::clone(&clock)).await?;
+        let host = host_id::of(&config.state.root)?;
+        let store = Store::open(&database(&config), &host, Arc::clone(&clock)).await?;
         let log = open_log(&config, source);
         let (publish, config) = watch::channel(Arc::new(config));
         Ok(Self {
@@ -143,6 +157,20 @@ impl Services {
             prompts: prompts(&config)?,
             wake: Arc::clone(&self.wake),
         }))
+    }
+
+    /// Checks that this machine's tmux can do what is needed of it.
+    ///
+    /// # Errors
+    /// When it is missing, does not run, or is too old. A version that cannot be read is let pass: it
+    /// is somebody's own build.
+    pub async fn check_tmux(&self) -> Result<(), ServiceError> {
+        let config = Arc::clone(&self.config.borrow());
+        let text = tmux(&config)?.version().await?;
+        match Version::parse(&text) {
+            Some(found) if found < runner::OLDEST => Err(ServiceError::TmuxTooOld { found }),
+            _ => Ok(()),
+        }
     }
 
     /// Builds the API client; nothing is asked before its first request.
@@ -221,7 +249,8 @@ pub(super) fn open_log(config: &Config, source: Source) -> EventLog {
 /// When it cannot be opened.
 pub async fn open_store(config: &Config) -> Result<Store, ServiceError> {
     make_private(&config.state.root)?;
-    Ok(Store::open(&database(config), &machine(), Arc::new(SystemClock)).await?)
+    let host = host_id::of(&config.state.root)?;
+    Ok(Store::open(&database(config), &host, Arc::new(SystemClock)).await?)
 }
 
 /// Builds the tmux runner of a configuration.
@@ -303,7 +332,8 @@ fn make_private(root: &Path) -> Result<(), ServiceError> {
     Ok(())
 }
 
-fn machine() -> String {
+/// Returns what people call this machine.
+pub(super) fn machine_name() -> String {
     rustix::system::uname()
         .nodename()
         .to_string_lossy()

@@ -25,6 +25,7 @@ mod silence;
 mod spawn;
 mod survive;
 mod token;
+mod version;
 
 use std::fmt;
 use std::pin::Pin;
@@ -51,6 +52,7 @@ pub use server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
 pub use spawn::{SpawnOutcome, SpawnPlan, SpawnedPane};
 pub use survive::Survival;
 pub use token::TokenState;
+pub use version::{OLDEST, Version};
 
 use silence::Silence;
 
