@@ -149,6 +149,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     async fn failed(&self, claim: &Arc<Claim>, failure: Failure) -> Result<(), WorkError> {
         let config = self.config();
+        // Counted also where it failed before anything was begun, or it would be tried for ever.
+        self.deduper.begin_attempt(claim).await?;
         let again = claim.attempts() < config.polling.max_retries;
         self.deduper.note_error(claim, &failure.error).await?;
         if again {

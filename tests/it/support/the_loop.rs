@@ -102,7 +102,10 @@ impl<'a> TheLoop<'a> {
     /// Writes the configuration and returns its path. JSON is YAML too.
     pub(crate) fn config_file(&self) -> PathBuf {
         let path = self.scratch.path("cli-config.yaml");
-        fs::write(&path, format!("{:#}\n", self.config)).unwrap();
+        // Put there whole: another run may be reading it.
+        let partial = path.with_extension("partial");
+        fs::write(&partial, format!("{:#}\n", self.config)).unwrap();
+        fs::rename(&partial, &path).unwrap();
         path
     }
 
