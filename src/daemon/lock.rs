@@ -9,7 +9,7 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{BootId, ProcessId};
@@ -41,7 +41,7 @@ fn named(holder: Option<&Holder>) -> String {
         format!(
             " (pid {}, since {})",
             holder.process,
-            holder.since.to_rfc3339()
+            holder.since.to_rfc3339_opts(SecondsFormat::Secs, true)
         )
     })
 }

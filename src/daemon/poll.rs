@@ -96,7 +96,7 @@ impl PollEnd {
             report.duration.as_secs_f64(),
         );
         for error in &report.errors {
-            text.push_str("\n  did not work, will be tried again: ");
+            text.push_str("\n  reading failed, will be tried again: ");
             text.push_str(error);
         }
         text

@@ -13,11 +13,11 @@ use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
 use the_loop::process::ticket;
 use the_loop::runner::{
-    Address, Answer, BoxFuture, FenceLost, Invocation, Limits, LocalMachine, Message, RealTmux,
-    SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxRunner, TmuxServer, Unanswered,
+    Address, Answer, BoxFuture, FenceLost, Invocation, Limits, LocalMachine, Message, Probe,
+    RealTmux, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxRunner, TmuxServer, Unanswered,
 };
 
-use crate::tmux::{PrivateTmux, wait_for};
+use crate::tmux::{PATIENCE, PrivateTmux, wait_for};
 
 pub(crate) type Runner = TmuxRunner<FlakyTmux, LocalMachine>;
 
@@ -246,6 +246,17 @@ impl Rig {
 
     pub(crate) fn thaw(&self) {
         signal(&self.tmux.server(), Signal::Continue).unwrap();
+    }
+
+    /// Lets the server go on and asks until it has answered: on a busy machine it needs a while.
+    pub(crate) async fn thaw_and_see_live(&self, it: &Address) {
+        self.thaw();
+        let answered = tokio::time::timeout(PATIENCE, async {
+            while self.runner.probe(it).await != Probe::Live {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        assert!(answered.await.is_ok(), "waited in vain for {it:?}");
     }
 }
 

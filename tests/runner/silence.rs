@@ -38,7 +38,7 @@ async fn a_text_that_timed_out_is_typed_once_when_the_server_wakes() {
         matches!(error, RunnerError::Unanswered(Unanswered::TimedOut { .. })),
         "{error}"
     );
-    rig.thaw();
+    rig.thaw_and_see_live(&it).await;
 
     // Whether tmux still did it or not, the token tells, and another attempt makes it exactly one.
     let token = rig.runner.read_token(&it, DeliveryId(1)).await.unwrap();
@@ -78,9 +78,7 @@ async fn after_two_unanswered_calls_a_server_is_left_alone_until_it_answers() {
         matches!(error, RunnerError::Unanswered(Unanswered::Silent { .. })),
         "{error}"
     );
-    rig.thaw();
-    tokio::time::sleep(std::time::Duration::from_millis(120)).await;
-    assert_eq!(rig.runner.probe(&it).await, Probe::Live);
+    rig.thaw_and_see_live(&it).await;
     assert!(!rig.runner.is_silent(&it));
 }
 

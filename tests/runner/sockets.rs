@@ -32,8 +32,7 @@ async fn a_socket_that_stays_away_leaves_everything_unknown() {
         matches!(probe, Probe::Unknown(Unanswered::SocketLost { .. })),
         "{probe:?}"
     );
-    rig.thaw();
-    assert_eq!(rig.runner.probe(&it).await, Probe::Live);
+    rig.thaw_and_see_live(&it).await;
 }
 
 #[tokio::test]
