@@ -8,6 +8,7 @@ pub mod lock;
 mod poll;
 mod services;
 mod signals;
+mod tidy;
 
 pub use poll::{
     PollEnd, PollError, PollNews, PollObserver, PollOptions, Run, Standing, lock_path, run_poll,

@@ -12,6 +12,7 @@ use super::heartbeat::{self, CycleSummary, Heartbeat};
 use super::lock::{InstanceLock, LockError};
 use super::services::{LocalDispatcher, ServiceError, Services};
 use super::signals;
+use super::tidy::tidy;
 use crate::config::Config;
 use crate::dispatch::DispatchError;
 use crate::eventlog::{Decision, Record};
@@ -19,6 +20,9 @@ use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::store::{SessionFilter, StoreError};
+
+/// How often a running poller tidies up.
+const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// How the poller runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,8 +173,8 @@ pub async fn run_poll(
     daemon.announce_start(options.run);
     daemon.rearm().await;
     let report = match options.run {
-        Run::Once => daemon.once().await?,
-        Run::Forever => daemon.forever().await?,
+        Run::Once => Box::pin(daemon.once()).await?,
+        Run::Forever => Box::pin(daemon.forever()).await?,
     };
     observer(PollNews::Ended);
     daemon.services.log.emit(&Decision::PollerStopped {
@@ -253,6 +257,7 @@ impl Daemon {
         let report = self.poller.cycle(&self.stop).await;
         self.beat(&report, None);
         self.dispatcher.drain(&self.stop).await?;
+        tidy(&self.services).await;
         Ok(report)
     }
 
@@ -268,7 +273,7 @@ impl Daemon {
         });
         let next_cycle_at = Arc::new(Mutex::new(None));
         let mut last = CycleReport::default();
-        let cycles = self.poller.run(&self.stop, |report| {
+        let cycles = Box::pin(self.poller.run(&self.stop, |report| {
             let interval = self.services.config.borrow().polling.interval;
             let now = self.services.clock.now();
             let next = now + report.pause(interval, now);
@@ -276,16 +281,25 @@ impl Daemon {
                 Some((next, report.rate.clone()));
             self.beat(report, Some(next));
             last = report.clone();
-        });
+        }));
         tokio::select! {
             () = cycles => {}
             () = self.show_standing(&next_cycle_at) => {}
+            () = self.keep_tidy() => {}
         }
         match work.await {
             Ok(ended) => ended?,
             Err(error) => tracing::error!("the dispatcher ended unexpectedly: {error}"),
         }
         Ok(last)
+    }
+
+    /// Tidies up from time to time; never ends.
+    async fn keep_tidy(&self) {
+        loop {
+            tidy(&self.services).await;
+            tokio::time::sleep(TIDY_EVERY).await;
+        }
     }
 
     /// Tells the observer about once a second how things stand; never ends.
