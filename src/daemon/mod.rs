@@ -5,11 +5,11 @@
 pub mod detach;
 pub mod heartbeat;
 mod host_id;
-mod housekeeping;
 pub mod lock;
 mod poll;
 mod services;
 mod signals;
+mod tidy;
 
 pub use poll::{
     PollEnd, PollError, PollNews, PollObserver, PollOptions, Run, Standing, lock_path, run_poll,

@@ -9,10 +9,10 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::heartbeat::{self, CycleSummary, Heartbeat};
-use super::housekeeping;
 use super::lock::{InstanceLock, LockError};
 use super::services::{LocalDispatcher, ServiceError, Services, machine_name};
 use super::signals;
+use super::tidy::tidy;
 use crate::config::Config;
 use crate::dispatch::DispatchError;
 use crate::eventlog::{Decision, Record};
@@ -21,8 +21,8 @@ use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::store::{SessionFilter, StoreError};
 
-/// How often a running daemon looks whether there is housekeeping to do.
-const HOUSEKEEPING: Duration = Duration::from_secs(6 * 60 * 60);
+/// How often a running poller tidies up.
+const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// How the poller runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,8 +175,8 @@ pub async fn run_poll(
     daemon.rearm().await;
     daemon.check_in().await;
     let report = match options.run {
-        Run::Once => daemon.once().await?,
-        Run::Forever => daemon.forever().await?,
+        Run::Once => Box::pin(daemon.once()).await?,
+        Run::Forever => Box::pin(daemon.forever()).await?,
     };
     observer(PollNews::Ended);
     daemon.services.log.emit(&Decision::PollerStopped {
@@ -255,25 +255,11 @@ impl Daemon {
         });
     }
 
-    /// Checks in again and again; never ends.
-    async fn keep_house(&self) {
-        loop {
-            tokio::time::sleep(HOUSEKEEPING).await;
-            self.check_in().await;
-        }
-    }
-
-    /// Records that this host lives, and keeps the house, at most once a day.
+    /// Records that this host lives.
     async fn check_in(&self) {
-        let store = &self.services.store;
-        let recorded = store
-            .record_host(&machine_name(), env!("CARGO_PKG_VERSION"))
-            .await;
-        if let Err(error) = recorded {
+        let version = env!("CARGO_PKG_VERSION");
+        if let Err(error) = self.services.store.record_host(&machine_name(), version).await {
             tracing::error!("{error}");
-        }
-        if let Err(error) = housekeeping::daily(&self.services).await {
-            tracing::error!("cannot remove old payloads: {error}");
         }
     }
 
@@ -281,6 +267,7 @@ impl Daemon {
         let report = self.poller.cycle(&self.stop).await;
         self.beat(&report, None);
         self.dispatcher.drain(&self.stop).await?;
+        tidy(&self.services).await;
         Ok(report)
     }
 
@@ -296,7 +283,7 @@ impl Daemon {
         });
         let next_cycle_at = Arc::new(Mutex::new(None));
         let mut last = CycleReport::default();
-        let cycles = self.poller.run(&self.stop, |report| {
+        let cycles = Box::pin(self.poller.run(&self.stop, |report| {
             let interval = self.services.config.borrow().polling.interval;
             let now = self.services.clock.now();
             let next = now + report.pause(interval, now);
@@ -304,17 +291,25 @@ impl Daemon {
                 Some((next, report.rate.clone()));
             self.beat(report, Some(next));
             last = report.clone();
-        });
+        }));
         tokio::select! {
             () = cycles => {}
             () = self.show_standing(&next_cycle_at) => {}
-            () = self.keep_house() => {}
+            () = self.keep_tidy() => {}
         }
         match work.await {
             Ok(ended) => ended?,
             Err(error) => tracing::error!("the dispatcher ended unexpectedly: {error}"),
         }
         Ok(last)
+    }
+
+    /// Tidies up from time to time; never ends.
+    async fn keep_tidy(&self) {
+        loop {
+            tidy(&self.services).await;
+            tokio::time::sleep(TIDY_EVERY).await;
+        }
     }
 
     /// Tells the observer about once a second how things stand; never ends.

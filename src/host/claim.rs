@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -43,9 +43,7 @@ impl Folder {
             ticket::write_private(&self.paths.taken(), &text).ok()
         });
         if rewritten.is_none() {
-            // Only the file's name matters from here on, and shortening works on a full disk too.
-            let options = OpenOptions::new().write(true).open(self.paths.taken());
-            options.and_then(|file| file.set_len(0)).ok();
+            ticket::empty(&self.paths.taken());
         }
     }
 }
@@ -95,7 +93,10 @@ pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
         paths.taken()
     };
     match fs::rename(paths.spec(), &settled) {
-        Ok(()) if expired => return Ok(Claimed::Nothing("the ticket is out of date")),
+        Ok(()) if expired => {
+            ticket::empty(&settled);
+            return Ok(Claimed::Nothing("the ticket is out of date"));
+        }
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(Claimed::Nothing("the ticket is taken or revoked"));

@@ -183,8 +183,14 @@ impl HostPaths {
     #[must_use]
     pub fn new(state_root: &Path, owner: &OwnerId) -> Self {
         Self {
-            dir: state_root.join("run").join(owner.as_str()),
+            dir: Self::all(state_root).join(owner.as_str()),
         }
+    }
+
+    /// Returns the folder that holds those of all spawn intents.
+    #[must_use]
+    pub fn all(state_root: &Path) -> PathBuf {
+        state_root.join("run")
     }
 
     /// Returns the names beside a spec file, for the host.

@@ -1,7 +1,6 @@
 //! Who is in a session, and giving an occupant that is not ours what a delivery needs.
 
 use crate::model::{OwnerId, TmuxSocket, TmuxTarget, WorkItemRef};
-use crate::process::identity::Life;
 
 use super::command::{Scope, Setting, Target, TmuxCommand};
 use super::error::RunnerError;
@@ -165,11 +164,6 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             }
         }
         Ok(all)
-    }
-
-    /// Tells whether the process behind a target still runs, without asking tmux.
-    pub fn harness_life(&self, target: &TmuxTarget) -> Life {
-        self.machine.life(&target.boot, &target.harness)
     }
 }
 

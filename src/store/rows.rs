@@ -96,8 +96,10 @@ impl<'r> Reader<'r> {
 
     pub(super) fn process(&self, pid: &str, start: &str) -> Result<ProcessId, Fault> {
         let number: i64 = self.get(pid)?;
+        // No process of ours has a lower one, and looking for it would prove that it is gone.
+        let proven = i32::try_from(number).ok().filter(|pid| *pid > 1);
         Ok(ProcessId {
-            pid: i32::try_from(number).map_err(|error| self.bad(format!("{pid}: {error}")))?,
+            pid: proven.ok_or_else(|| self.bad(format!("{pid}: {number} is not a process")))?,
             start: self.number(start)?,
         })
     }

@@ -230,3 +230,35 @@ async fn a_reset_takes_all_named_items_or_none() {
         "keys stay"
     );
 }
+
+#[tokio::test]
+async fn ids_that_a_hostile_hand_wrote_are_reported_and_never_acted_on() {
+    for (column, value) in [
+        ("pane", "'%5;kill-server'"),
+        ("tmux_session_id", "'=loop-x:'"),
+        ("owner", "'../../etc'"),
+        ("harness_session_id", "'--dangerously'"),
+        ("minted_ref", "'github:o/../r#1'"),
+        ("tmux_socket", "'/tmp/x'"),
+        ("harness_pid", "1"),
+        ("host_pid", "-1"),
+        ("server_pid", "4294967296"),
+    ] {
+        let world = World::new().await;
+        world.know("o/r#1").await;
+        let session = world.session("o/r#1").await;
+        let statement = format!("UPDATE sessions SET {column} = {value}");
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&world.store.writer)
+            .await
+            .unwrap();
+
+        let error = world.store.registry().get(session.id).await.unwrap_err();
+
+        let said = error.to_string();
+        assert!(
+            said.contains("of table sessions") && said.contains("cannot be read"),
+            "{column}: {said}"
+        );
+    }
+}

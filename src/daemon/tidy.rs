@@ -1,0 +1,192 @@
+//! Forgetting what nobody needs any more: old payloads, and the files of spawns that are over.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use chrono::TimeDelta;
+
+use super::services::Services;
+use crate::eventlog::Decision;
+use crate::model::{HostPaths, OwnerId, Record, Session};
+use crate::process::identity::{Life, life_in};
+use crate::process::ticket::{self, TicketError, TicketState};
+use crate::store::{Acceptance, CursorUpdate, SessionFilter, StoreError};
+
+/// Where the last pruning is kept: a one-shot run from cron must not do it every minute.
+const PRUNED: &str = "pruned";
+const PRUNE_EVERY: TimeDelta = TimeDelta::days(1);
+
+/// Tidies up. What fails is tried again the next time; nothing depends on it.
+pub(super) async fn tidy(services: &Services) {
+    if let Err(error) = prune(services).await {
+        tracing::warn!("old payloads were not removed: {error}");
+    }
+    if let Err(error) = remove_runs(services).await {
+        tracing::warn!("the files of ended agents were not removed: {error}");
+    }
+}
+
+/// Removes the payloads that are older than `state.retentionDays`, unless that was done today; their
+/// keys stay.
+async fn prune(services: &Services) -> Result<(), StoreError> {
+    let now = services.clock.now();
+    let last = services.store.ledger().cursor(PRUNED).await?;
+    if last.is_some_and(|last| now - last.last_success < PRUNE_EVERY) {
+        return Ok(());
+    }
+    let days = services.config.borrow().state.retention_days;
+    let age = TimeDelta::days(i64::from(days));
+    let count = services.store.ledger().prune(age).await?;
+    if count > 0 {
+        services.log.emit(&Decision::InboxPruned { count });
+    }
+    let cursor = CursorUpdate {
+        name: PRUNED.to_owned(),
+        etag: None,
+        since: None,
+        last_success: now,
+    };
+    let done = Acceptance {
+        cursor: Some(cursor),
+        ..Acceptance::default()
+    };
+    services.store.inbox().accept(&done).await?;
+    Ok(())
+}
+
+async fn remove_runs(services: &Services) -> Result<(), StoreError> {
+    let root = services.config.borrow().state.root.clone();
+    // The files first: each spawn was recorded before they were made.
+    let Some(found) = blocking(root.clone(), ticket::all).await else {
+        return Ok(());
+    };
+    let open = services.store.registry().list(SessionFilter::Open).await?;
+    let needed: HashSet<OwnerId> = open.into_iter().flat_map(owners).collect();
+    blocking(root, move |root| {
+        let over = found.iter().filter(|owner| !needed.contains(owner));
+        for paths in over.map(|owner| HostPaths::new(root, owner)) {
+            if is_over(&paths)? {
+                ticket::remove(&paths)?;
+            }
+        }
+        Ok(())
+    })
+    .await;
+    Ok(())
+}
+
+/// The spawn intents that an open session needs the files of.
+fn owners(session: Session) -> impl Iterator<Item = OwnerId> {
+    let attempt = session.attempt.map(|attempt| attempt.owner);
+    std::iter::once(session.owner).chain(attempt)
+}
+
+/// Tells whether nothing of a spawn runs, or ever will.
+fn is_over(paths: &HostPaths) -> Result<bool, TicketError> {
+    Ok(match ticket::state(paths)? {
+        TicketState::Revoked => true,
+        TicketState::Taken => ticket::record(paths)?.is_some_and(|record| has_ended(&record)),
+        TicketState::Open | TicketState::Absent => false,
+    })
+}
+
+fn has_ended(record: &Record) -> bool {
+    [Some(record.host), record.phase.harness()]
+        .iter()
+        .flatten()
+        .all(|process| life_in(&record.boot, process) == Life::Gone)
+}
+
+/// Runs file work beside the runtime; what fails is said and left for the next time.
+async fn blocking<R: Send + 'static>(
+    root: PathBuf,
+    work: impl FnOnce(&Path) -> Result<R, TicketError> + Send + 'static,
+) -> Option<R> {
+    match tokio::task::spawn_blocking(move || work(&root)).await {
+        Ok(Ok(done)) => Some(done),
+        Ok(Err(error)) => {
+            tracing::warn!("{error}");
+            None
+        }
+        Err(error) => {
+            tracing::error!("tidying up ended unexpectedly: {error}");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Spec, TmuxSocket,
+    };
+    use crate::process::identity::{boot_id, own};
+
+    fn issued(root: &Path) -> HostPaths {
+        let owner = OwnerId::mint();
+        let paths = HostPaths::new(root, &owner);
+        let spec = Spec {
+            v: Spec::VERSION,
+            owner,
+            work_item: "github:o/r#1".parse().unwrap(),
+            socket: TmuxSocket::Default,
+            tmux: "/usr/bin/tmux".into(),
+            cwd: "/".into(),
+            argv: vec!["/bin/true".to_owned()],
+            env: std::collections::BTreeMap::new(),
+            prompt: PromptPassing::None,
+            not_after_ms: 0,
+            grace_ms: 1,
+            after_end: AfterEnd::KeepScreen,
+        };
+        ticket::issue(&paths, &spec, "").unwrap();
+        paths
+    }
+
+    fn taken(root: &Path, host: ProcessId, boot: BootId) -> HostPaths {
+        let paths = issued(root);
+        std::fs::rename(paths.spec(), paths.taken()).unwrap();
+        let record = Record {
+            v: Record::VERSION,
+            owner: OwnerId::mint(),
+            host,
+            boot,
+            pane: "%1".parse().unwrap(),
+            phase: Phase::Ended {
+                harness: None,
+                ending: Ending::Code(0),
+                at_ms: 0,
+            },
+        };
+        ticket::write_private(&paths.record(), &serde_json::to_vec(&record).unwrap()).unwrap();
+        paths
+    }
+
+    #[test]
+    fn the_files_of_a_spawn_go_only_when_nothing_of_it_runs_or_ever_will() {
+        let root = tempfile::tempdir().unwrap();
+        let open = issued(root.path());
+        let revoked = issued(root.path());
+        ticket::revoke(&revoked).unwrap();
+        let running = taken(root.path(), own(), boot_id());
+        let gone = ProcessId {
+            start: own().start + 1,
+            ..own()
+        };
+        let ended = taken(root.path(), gone, boot_id());
+        let unrecorded = issued(root.path());
+        std::fs::rename(unrecorded.spec(), unrecorded.taken()).unwrap();
+
+        for (name, paths, over) in [
+            ("nobody took it yet", &open, false),
+            ("revoked", &revoked, true),
+            ("its host keeps the screen", &running, false),
+            ("its host has ended", &ended, true),
+            ("taken, and not recorded yet", &unrecorded, false),
+        ] {
+            assert_eq!(is_over(paths).unwrap(), over, "{name}");
+        }
+        assert_eq!(ticket::all(root.path()).unwrap().len(), 5);
+    }
+}
