@@ -15,14 +15,16 @@ use super::error::WorkError;
 use super::fence::fence;
 use crate::harness::{Harness, Launch};
 use crate::model::{
-    AfterEnd, BootId, DeliveryId, Ending, HostPaths, OwnerId, Phase, ProcessId, SessionName, Spec,
-    TmuxSocket, TmuxTarget, WorkItemRef,
+    AfterEnd, DeliveryId, Ending, HostPaths, OwnerId, Phase, Record, SessionName, Spec, TmuxSocket,
+    TmuxTarget, WorkItemRef,
 };
+use crate::process::identity::{Life, life_in};
 use crate::process::ticket::{self, Revoked};
 use crate::runner::{
     Address, Machine, RunnerError, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxServer,
+    Unanswered,
 };
-use crate::store::{Claim, SessionFilter};
+use crate::store::{Claim, Intent};
 
 /// How long a ticket is good for: tmux may be slow, but a session that it makes later than this for
 /// an attempt long given up helps nobody.
@@ -60,8 +62,13 @@ pub(super) enum Ran {
     Up(TmuxTarget),
     /// It started and ended with exit 0 inside the window.
     EndedClean(Option<TmuxTarget>),
-    /// It started and ended with an error inside the window; its last lines.
-    Failed(String),
+    /// It was started, or should have been, and ended with an error.
+    Failed {
+        /// How it ended, with the last lines of its screen.
+        error: String,
+        /// Whether its prompt was read.
+        told: Told,
+    },
     /// A live session of another origin holds the name.
     Occupied,
     /// The name is held by something that is neither live nor clearable.
@@ -72,11 +79,20 @@ pub(super) enum Ran {
     Unresolved(String),
 }
 
+/// Whether an agent that failed may have read its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It never ran.
+    Never,
+    /// It ran for a while.
+    Maybe,
+}
+
 /// Why nothing ran.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// tmux gave no answer.
-    Unanswered(String),
+    Unanswered(Unanswered),
     /// Something answered, with this.
     Answered(String),
 }
@@ -84,7 +100,8 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn into_text(self) -> String {
         match self {
-            Self::Unanswered(text) | Self::Answered(text) => text,
+            Self::Unanswered(why) => why.to_string(),
+            Self::Answered(text) => text,
         }
     }
 }
@@ -100,7 +117,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         attempt: Attempt<'_>,
     ) -> Result<Ran, WorkError> {
         let paths = HostPaths::new(&self.config().state.root, &attempt.owner);
-        let recorded_servers = self.recorded_servers().await?;
+        let socket = TmuxSocket::Path(self.tmux.socket.clone());
+        let recorded_servers = self.registry.servers_on(&socket).await?;
         let spec = self.spec(&attempt);
         let plan = SpawnPlan {
             address: attempt.address.clone(),
@@ -125,7 +143,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(SpawnOutcome::Unclearable(detail)) => Ran::Unclearable(detail),
             // Whoever goes on with the claim finds the ticket and settles it.
             Err(RunnerError::FenceLost(_)) => return Err(WorkError::Lost),
-            Err(RunnerError::Unanswered(why)) => Ran::NotRun(Refusal::Unanswered(why.to_string())),
+            Err(RunnerError::Unanswered(why)) => Ran::NotRun(Refusal::Unanswered(why)),
             Err(error) => Ran::NotRun(Refusal::Answered(error.to_string())),
         };
         match revoke(paths).await {
@@ -162,27 +180,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Returns the servers that open sessions are recorded on: while one of them runs, none is
-    /// started in its place.
-    async fn recorded_servers(&self) -> Result<Vec<(BootId, ProcessId)>, WorkError> {
-        let open = self.registry.list(SessionFilter::Open).await?;
-        let mut servers: Vec<(BootId, ProcessId)> = open
-            .into_iter()
-            .filter_map(|session| session.target)
-            .map(|target| (target.boot, target.server))
-            .collect();
-        servers.sort_by_key(|(_, server)| (server.pid, server.start));
-        servers.dedup();
-        Ok(servers)
-    }
-
     /// Watches a started harness through its probe window.
     async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Ran {
         let window = self.config().routing.tmux.resume_probe;
         match self.runner.survives(owner, pane, window).await {
             Survival::Alive(target) => Ran::Up(target),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
-            Survival::Failed { ending, screen } => Ran::Failed(explain(&ending, &screen)),
+            Survival::Failed { ending, screen } => failed(&ending, &screen),
             Survival::Unknown(why) => Ran::Unresolved(why),
         }
     }
@@ -208,19 +212,30 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let paths = HostPaths::new(&self.config().state.root, owner);
         let record =
             blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
-        match record.map(|record| record.map(|record| record.phase)) {
-            Ok(Some(Phase::Ended {
-                ending: Ending::Code(0),
-                ..
-            })) => Ran::EndedClean(None),
-            Ok(Some(Phase::Ended { ending, .. })) => Ran::Failed(explain(&ending, &[])),
-            Ok(Some(Phase::Starting | Phase::Running { .. })) => {
-                Ran::Unresolved("the agent runs, but its session is not found".to_owned())
-            }
+        match record {
+            Ok(Some(record)) => recorded_end(&record),
             // Taken, and its host ended before it could record anything: nothing was started.
-            Ok(None) => Ran::Failed("its host ended before it started the agent".to_owned()),
+            Ok(None) => never_started(),
             Err(error) => Ran::Unresolved(error),
         }
+    }
+
+    /// Remembers that an agent may have read the claimed message before it failed, so that the next
+    /// one is told that it may be a repeat.
+    pub(super) async fn note_reading(
+        &self,
+        claim: &Claim,
+        owner: &OwnerId,
+        told: Told,
+    ) -> Result<(), WorkError> {
+        if told == Told::Maybe {
+            let read = Intent {
+                owner: owner.clone(),
+                expires_at: self.clock.now(),
+            };
+            self.deduper.store_intent(claim, &read).await?;
+        }
+        Ok(())
     }
 
     /// Finds out what became of an attempt that another process, or an earlier claim, left behind.
@@ -232,6 +247,51 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(Revoked::AlreadyTaken) => self.see_through(name, owner).await,
             Err(error) => Ran::Unresolved(error),
         }
+    }
+}
+
+/// What a record says about a harness without a session.
+///
+/// A host that was killed, or went down with its machine, never records an end: then the process
+/// table tells.
+fn recorded_end(record: &Record) -> Ran {
+    let host = life_in(&record.boot, &record.host);
+    match &record.phase {
+        Phase::Ended {
+            ending: Ending::Code(0),
+            ..
+        } => Ran::EndedClean(None),
+        Phase::Ended { ending, .. } => failed(ending, &[]),
+        // A harness is let go only after it is recorded.
+        Phase::Starting if host == Life::Gone => never_started(),
+        Phase::Running { harness }
+            if host == Life::Gone && life_in(&record.boot, harness) == Life::Gone =>
+        {
+            Ran::Failed {
+                error: "it ended together with its host, and how was not recorded".to_owned(),
+                told: Told::Maybe,
+            }
+        }
+        Phase::Starting | Phase::Running { .. } => {
+            Ran::Unresolved("the agent runs, but its session is not found".to_owned())
+        }
+    }
+}
+
+fn never_started() -> Ran {
+    Ran::Failed {
+        error: "its host ended before it started the agent".to_owned(),
+        told: Told::Never,
+    }
+}
+
+fn failed(ending: &Ending, screen: &[String]) -> Ran {
+    Ran::Failed {
+        error: explain(ending, screen),
+        told: match ending {
+            Ending::Failed(_) => Told::Never,
+            Ending::Code(_) | Ending::Signal(_) => Told::Maybe,
+        },
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::Shared;
 use super::error::WorkError;
 use super::records;
@@ -52,6 +54,8 @@ pub(super) struct Failure {
     pub(super) step: Step,
     /// In words, with the remedy where there is one.
     pub(super) error: String,
+    /// Until when what was tried may still take effect; given up is only after it.
+    pub(super) undecided_until: Option<DateTime<Utc>>,
 }
 
 /// Which step of a dispatch failed.
@@ -72,7 +76,19 @@ impl Conclusion {
         Self::Failed(Failure {
             step,
             error: error.to_string(),
+            undecided_until: None,
         })
+    }
+
+    /// The same, where a paste that went wrong may still be served by tmux until then.
+    pub(super) fn undecided_until(self, at: DateTime<Utc>) -> Self {
+        match self {
+            Self::Failed(failure) => Self::Failed(Failure {
+                undecided_until: Some(at),
+                ..failure
+            }),
+            other => other,
+        }
     }
 }
 
@@ -149,12 +165,16 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     async fn failed(&self, claim: &Arc<Claim>, failure: Failure) -> Result<(), WorkError> {
         let config = self.config();
-        // Counted also where it failed before anything was begun, or it would be tried for ever.
-        self.deduper.begin_attempt(claim).await?;
+        if claim.attempts() < config.polling.max_retries {
+            // What fails before it could begin counts too, or it would be tried for ever.
+            self.deduper.begin_attempt(claim).await?;
+        }
         let again = claim.attempts() < config.polling.max_retries;
         self.deduper.note_error(claim, &failure.error).await?;
         if again {
             let at = self.clock.now() + config.polling.interval;
+            self.deduper.release(claim, Release::Retry { at }).await?;
+        } else if let Some(at) = failure.undecided_until {
             self.deduper.release(claim, Release::Retry { at }).await?;
         } else {
             let rearm = match failure.step {
@@ -172,16 +192,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 )
                 .await?;
         }
+        let goes_on = again || failure.undecided_until.is_some();
         for row in &claim.rows {
             self.log.emit(&records::failed(
                 claim,
                 row,
                 &failure.error,
                 config.polling.max_retries,
-                again,
+                goes_on,
             ));
         }
-        if !again {
+        if !goes_on {
             self.log.emit(&match failure.step {
                 Step::Delivery => records::gave_up_comment(claim, &failure.error),
                 Step::FirstSpawn => records::gave_up_spawn(claim, &failure.error),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Shared;
 use super::conclude::{Conclusion, Delivered, Step};
@@ -19,8 +19,8 @@ use crate::runner::{
 };
 use crate::store::{Claim, Intent, SessionChange};
 
-/// How long a paste may be served late by tmux before its guard refuses it. Shorter than the time
-/// between two attempts, so that a spent delivery's last paste is decided before it is given up.
+/// How long a paste may be served late by tmux before its guard refuses it. A spent delivery is not
+/// given up before.
 const INTENT_LIFE: TimeDelta = TimeDelta::seconds(20);
 
 /// How long a delivery waits for a silent tmux before it asks whether it still is.
@@ -41,6 +41,8 @@ pub(super) enum Road {
 enum Earlier {
     Said,
     Unsaid,
+    /// It arrived, and the agent ended before it was confirmed: maybe read, maybe not.
+    Lost,
     Unknown(Unanswered),
 }
 
@@ -64,6 +66,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(session) => session,
             Err(conclusion) => return Ok(conclusion),
         };
+        let spent = claim.attempts() >= self.config().polling.max_retries;
         let name = match session.minted_ref.session_name() {
             Ok(name) => name,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
@@ -71,21 +74,34 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let address = Self::address(&session, &name);
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
+                self.press_enter_later(&address, self.submit_gap(&session));
                 return Ok(self.arrived(claim, &session, &name, Repeat::No, Road::Straight));
             }
+            // A spent delivery is given up only when it is known that its text is not there.
+            Earlier::Unknown(_) if spent => {
+                return Ok(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: SILENCE,
+                });
+            }
             Earlier::Unknown(why) => return Ok(Self::unanswered(&why)),
-            Earlier::Unsaid if claim.attempts() >= self.config().polling.max_retries => {
+            Earlier::Unsaid | Earlier::Lost if spent => {
                 return Ok(Conclusion::failed(
                     Step::Delivery,
                     "every attempt failed; the message is not in the session",
                 ));
+            }
+            Earlier::Lost => {
+                self.deduper.begin_attempt(claim).await?;
+                return Box::pin(self.respawn(claim, session, name, Repeat::Possible)).await;
             }
             Earlier::Unsaid => {}
         }
         if session.target.is_none() {
             // Registered by an agent that came and went: there is nothing to type into.
             self.deduper.begin_attempt(claim).await?;
-            return Box::pin(self.respawn(claim, session, name, Repeat::No)).await;
+            let repeat = earlier_repeat(claim);
+            return Box::pin(self.respawn(claim, session, name, repeat)).await;
         }
         self.say(claim, &session, &name, &address, Road::Straight)
             .await
@@ -103,6 +119,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Earlier::Unsaid;
         };
         match self.runner.read_token(address, claim.first().id).await {
+            Ok(TokenState::Pasted) if Self::harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
             // The session is gone: the respawn says it again and marks it.
             Ok(TokenState::NoSession) => Earlier::Unsaid,
@@ -170,7 +187,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .deliver(address, &said, &fence(&self.deduper, claim))
             .await
         {
-            Ok(DeliverOutcome::Delivered)
+            Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered)
                 if Self::ended_under_the_paste(session, submit_gap).await =>
             {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
@@ -180,13 +197,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ok(self.arrived(claim, session, name, Repeat::No, road))
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
-                Box::pin(self.respawn(
-                    claim,
-                    session.clone(),
-                    name.clone(),
-                    earlier_repeat(claim, session),
-                ))
-                .await
+                Box::pin(self.respawn(claim, session.clone(), name.clone(), earlier_repeat(claim)))
+                    .await
             }
             // A paste that fails never turns into another respawn.
             Ok(DeliverOutcome::SessionDead(_)) => Ok(Conclusion::failed(
@@ -208,8 +220,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Box::pin(self.say_to_occupant(claim, session, name)).await
             }
             Err(RunnerError::FenceLost(_)) => Err(WorkError::Lost),
-            Err(RunnerError::Unanswered(why)) => Ok(Self::unanswered(&why)),
-            Err(error) => Ok(Conclusion::failed(Step::Delivery, error)),
+            Err(RunnerError::Unanswered(why)) => {
+                Ok(Self::unanswered(&why).undecided_until(after(expires_at)))
+            }
+            Err(error @ RunnerError::Expired) => Ok(Conclusion::failed(Step::Delivery, error)),
+            Err(error) => {
+                Ok(Conclusion::failed(Step::Delivery, error).undecided_until(after(expires_at)))
+            }
         }
     }
 
@@ -217,11 +234,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ///
     /// tmux says yes to a paste that an ending harness never reads; its recorded process tells.
     async fn ended_under_the_paste(session: &Session, gap: Duration) -> bool {
-        let Some(target) = &session.target else {
+        if session.target.is_none() {
             return false;
-        };
+        }
         tokio::time::sleep(gap).await;
-        life_in(&target.boot, &target.harness) == Life::Gone
+        Self::harness_is_gone(session)
+    }
+
+    fn harness_is_gone(session: &Session) -> bool {
+        session
+            .target
+            .as_ref()
+            .is_some_and(|target| life_in(&target.boot, &target.harness) == Life::Gone)
+    }
+
+    fn submit_gap(&self, session: &Session) -> Duration {
+        let harness = self.harness(&session.harness);
+        harness.map_or(Duration::ZERO, |harness| harness.submit_gap())
     }
 
     /// The conclusion of a message that is in the session.
@@ -246,13 +275,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         road: Road,
     ) -> Delivered {
         let mut said = Vec::new();
-        if road != Road::Straight {
-            said.push(records::respawn_averted(
-                claim,
-                session,
-                name,
-                road == Road::IntoOccupant,
-            ));
+        // That of an occupant was written when it was registered.
+        if road == Road::AvertedRespawn {
+            said.push(records::respawn_averted(claim, session, name, false));
         }
         for row in &claim.rows {
             said.push(records::succeeded(
@@ -288,18 +313,25 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     fn until_ready(&self, session: &Session, ready_delay: Duration) -> Option<Duration> {
-        let ready_at = session.registered_at? + ready_delay;
-        (ready_at - self.clock.now())
+        let started = session.registered_at?;
+        let now = self.clock.now();
+        // A clock that was put back must not make an agent young again.
+        (started + ready_delay - now)
             .to_std()
             .ok()
-            .filter(|rest| !rest.is_zero())
+            .filter(|rest| !rest.is_zero() && now >= started)
     }
 }
 
-/// Whether the agent may have read the message in the session that died.
-fn earlier_repeat(claim: &Claim, session: &Session) -> Repeat {
+/// The guard of a paste counts whole seconds.
+fn after(expiry: DateTime<Utc>) -> DateTime<Utc> {
+    expiry + TimeDelta::seconds(1)
+}
+
+/// Whether an agent that died may have read the message: in a session, or as its boot prompt.
+pub(super) fn earlier_repeat(claim: &Claim) -> Repeat {
     match claim.intent() {
-        Some(intent) if intent.owner == session.owner => Repeat::Possible,
-        _ => Repeat::No,
+        Some(_) => Repeat::Possible,
+        None => Repeat::No,
     }
 }

@@ -16,6 +16,8 @@ mod occupant;
 mod records;
 mod respawn;
 mod spawn;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::path::PathBuf;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -39,6 +42,7 @@ use crate::routing::policy::Policy;
 use crate::routing::prompt::Prompts;
 use crate::runner::{Address, Machine, TmuxRunner, TmuxServer};
 use crate::store::{ClaimOwner, Deduper, Ledger, SessionRegistry, Store};
+use work::Worked;
 
 /// How long the dispatcher sleeps at most before it looks into the store again: another process may
 /// have accepted something, and nothing tells across processes.
@@ -164,11 +168,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     pub async fn run(&self, stop: CancellationToken) -> Result<(), DispatchError> {
         let mut work = JoinSet::new();
         let outcome = loop {
-            if let Err(error) = self.fill(&mut work).await {
-                break Err(error);
-            }
-            let pause = match self.until_due().await {
-                Ok(due) => due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
+            let pause = match self.fill(&mut work).await {
+                Ok(pause) => pause,
+                // Somebody copies the database, or the disk is full for a while: nothing is lost.
+                Err(DispatchError::Store(error)) if error.is_transient() => {
+                    tracing::warn!("{error}; tried again");
+                    LOOK_AGAIN
+                }
                 Err(error) => break Err(error),
             };
             tokio::select! {
@@ -196,21 +202,41 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
 
     /// Works all that is due, and what becomes due within a few seconds, then returns.
     ///
+    /// What waits for a person looks again every few seconds, so the seconds count from the last
+    /// delivery that was not only looked at.
+    ///
     /// # Errors
     /// When the store fails.
     pub async fn drain(&self, stop: &CancellationToken) -> Result<(), DispatchError> {
+        self.drain_within(ONE_SHOT_HORIZON, stop).await
+    }
+
+    async fn drain_within(
+        &self,
+        horizon: Duration,
+        stop: &CancellationToken,
+    ) -> Result<(), DispatchError> {
         let mut work = JoinSet::new();
+        let mut until = Instant::now() + horizon;
         loop {
             if !stop.is_cancelled() {
                 self.fill(&mut work).await?;
             }
             if let Some(ended) = work.join_next().await {
+                if matches!(ended, Ok(Worked::Moved)) {
+                    until = Instant::now() + horizon;
+                }
                 report_panic(ended);
                 continue;
             }
-            match self.until_due().await? {
-                Some(due) if due <= ONE_SHOT_HORIZON && !stop.is_cancelled() => {
-                    tokio::time::sleep(due.max(Duration::from_millis(5))).await;
+            let due = self.until_due().await?.map(|due| Instant::now() + due);
+            match due {
+                Some(due) if due <= until && !stop.is_cancelled() => {
+                    let at_least = Instant::now() + Duration::from_millis(5);
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = tokio::time::sleep_until(due.max(at_least)) => {}
+                    }
                 }
                 _ => break,
             }
@@ -220,8 +246,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         Ok(())
     }
 
-    /// Claims until every place is taken or nothing is due.
-    async fn fill(&self, work: &mut JoinSet<()>) -> Result<(), DispatchError> {
+    /// Claims until every place is taken or nothing is due, and returns when to look again.
+    async fn fill(&self, work: &mut JoinSet<Worked>) -> Result<Duration, DispatchError> {
         let places = self
             .shared
             .config
@@ -235,12 +261,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 .claim_next(&self.shared.owner, &is_dead)
                 .await?
             else {
-                break;
+                let due = self.until_due().await?;
+                return Ok(due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
             };
             let shared = Arc::clone(&self.shared);
             work.spawn(async move { shared.work(Arc::new(claim)).await });
         }
-        Ok(())
+        // What is due meanwhile has to wait for a place, and the end of a work is heard of.
+        Ok(LOOK_AGAIN)
     }
 
     async fn until_due(&self) -> Result<Option<Duration>, DispatchError> {
@@ -269,7 +297,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     }
 }
 
-fn report_panic(ended: Result<(), tokio::task::JoinError>) {
+fn report_panic<R>(ended: Result<R, tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!(
             "a dispatch ended unexpectedly: {error}; its claim runs out and it is taken up again"

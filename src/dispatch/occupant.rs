@@ -7,6 +7,7 @@ use super::conclude::{Conclusion, Step};
 use super::deliver::Road;
 use super::error::WorkError;
 use super::fence::fence;
+use super::records;
 use crate::model::{Session, SessionName};
 use crate::runner::{Address, Machine, Occupant, RunnerError, TmuxServer};
 use crate::store::{Claim, Registered};
@@ -43,7 +44,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .say(claim, session, name, &address, Road::AvertedRespawn)
                 .await;
         }
-        let session = match self.register_occupant(claim, session, occupant).await? {
+        let session = match self
+            .register_occupant(claim, session, name, occupant)
+            .await?
+        {
             Ok(session) => session,
             Err(conclusion) => return Ok(conclusion),
         };
@@ -78,6 +82,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         &self,
         claim: &Arc<Claim>,
         session: &Session,
+        name: &SessionName,
         occupant: Occupant,
     ) -> Result<Result<Session, Conclusion>, WorkError> {
         let owner = match &occupant.owner {
@@ -104,6 +109,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             harness_session_id: session.harness_session_id.clone(),
         };
         self.registry.register(claim, &registered).await?;
+        // Now, because the message itself may have to wait, and then finds an ordinary session.
+        self.log
+            .emit(&records::respawn_averted(claim, session, name, true));
         let open = self.registry.open_session(claim.item.id).await?;
         Ok(open
             .ok_or_else(|| Conclusion::failed(Step::Delivery, "the session was closed meanwhile")))

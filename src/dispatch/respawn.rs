@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
+use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal, Told};
 use super::conclude::{Conclusion, Step};
 use super::deliver::Road;
 use super::error::WorkError;
@@ -11,7 +11,7 @@ use super::{message, records};
 use crate::eventlog::Repeat;
 use crate::harness::{Harness, Launch};
 use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
-use crate::runner::{Machine, Probe, TmuxServer};
+use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
 use crate::workspace;
 
@@ -64,11 +64,15 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let (owner, ran) = self
                 .respawn_once(&respawn, &harness, launch, Conversation::Resumed)
                 .await?;
-            let Ran::Failed(error) = ran else {
+            let Ran::Failed { error, told } = ran else {
                 return self
                     .after_respawn(respawn, owner, ran, Conversation::Resumed)
                     .await;
             };
+            self.note_reading(claim, &owner, told).await?;
+            if told == Told::Maybe {
+                respawn.repeat = Repeat::Possible;
+            }
             self.log
                 .emit(&records::resume_failed(claim, &respawn.session, &error));
         }
@@ -183,9 +187,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::Skipped { detail })
             }
-            Ran::Failed(error) => {
+            Ran::Failed { error, told } => {
+                self.note_reading(claim, &owner, told).await?;
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, error))
+            }
+            Ran::NotRun(Refusal::Unanswered(why @ Unanswered::Silent { .. })) => {
+                self.registry.abandon_attempt(claim, id).await?;
+                Ok(Self::unanswered(&why))
             }
             Ran::NotRun(refusal) => {
                 self.registry.abandon_attempt(claim, id).await?;
@@ -242,7 +251,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let Ok(name) = session.minted_ref.session_name() else {
             return Ok(Ok(session));
         };
-        match self.resolve_attempt(&name, &attempt.owner).await {
+        let ran = self.resolve_attempt(&name, &attempt.owner).await;
+        // What it carried is said with its prompt, or may have been.
+        let carried = attempt.boot_delivery == claim.first().id;
+        match ran {
             Ran::Up(target) => {
                 let registered = Registered {
                     session: session.id,
@@ -251,6 +263,29 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     harness_session_id: attempt.harness_session_id,
                 };
                 self.registry.register(claim, &registered).await?;
+            }
+            Ran::EndedClean(target) if carried => {
+                let respawn = Respawn {
+                    claim,
+                    session: Session {
+                        harness_session_id: attempt.harness_session_id,
+                        ..session
+                    },
+                    name,
+                    repeat: Repeat::Possible,
+                };
+                let conversation = Conversation::Resumed;
+                return Ok(Err(self.respawned(
+                    &respawn,
+                    attempt.owner,
+                    target,
+                    conversation,
+                )));
+            }
+            Ran::Failed { error, told } if carried => {
+                self.note_reading(claim, &attempt.owner, told).await?;
+                self.registry.abandon_attempt(claim, session.id).await?;
+                return Ok(Err(Conclusion::failed(Step::Delivery, error)));
             }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {why}");

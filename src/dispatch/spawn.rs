@@ -5,12 +5,15 @@ use std::sync::Arc;
 use super::Shared;
 use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
 use super::conclude::{Conclusion, Delivered, Step};
+use super::deliver::earlier_repeat;
 use super::error::WorkError;
 use super::{message, records};
-use crate::eventlog::{Repeat, SpawnFailure};
+use crate::eventlog::SpawnFailure;
 use crate::harness::Harness;
-use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
-use crate::runner::{Address, Machine, TmuxServer};
+use crate::model::{
+    Class, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget,
+};
+use crate::runner::{Address, Machine, TmuxServer, Unanswered};
 use crate::store::{Claim, NewSession, Registered, SessionChange};
 use crate::workspace;
 
@@ -47,9 +50,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         let session = self.registry.begin_spawn(claim, &session).await?;
         let first = &claim.first().event;
-        let text = self
-            .prompts()
-            .spawn(&claim.item.item, first, &claim.others(), Repeat::No);
+        let text = self.prompts().spawn(
+            &claim.item.item,
+            first,
+            &claim.others(),
+            earlier_repeat(claim),
+        );
         let prompt = match message::fit(&text, &session.cwd, claim.first().id) {
             Ok(prompt) => prompt,
             Err(error) => {
@@ -105,13 +111,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             // Nothing ran: the row goes, and a new attempt begins with a ticket of its own.
             Ran::NotRun(_) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                Box::pin(self.first_spawn(claim)).await
+                match claim.class {
+                    Class::Control => Box::pin(self.first_spawn(claim)).await,
+                    // The item may have been closed or stopped since.
+                    Class::Event => Box::pin(self.first_event(claim)).await,
+                }
             }
             ran => self.after_spawn(claim, &session, &name, ran).await,
         }
     }
 
-    async fn after_spawn(
+    pub(super) async fn after_spawn(
         &self,
         claim: &Arc<Claim>,
         session: &Session,
@@ -134,8 +144,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 return Ok(Conclusion::Skipped { detail });
             }
             Ran::Occupied => (SpawnFailure::NameTakenLive, self.name_taken(name)),
-            Ran::Failed(error) => (SpawnFailure::HarnessEnded, error),
-            Ran::NotRun(Refusal::Unanswered(error)) => (SpawnFailure::TmuxUnanswered, error),
+            Ran::Failed { error, told } => {
+                self.note_reading(claim, &session.owner, told).await?;
+                (SpawnFailure::HarnessEnded, error)
+            }
+            Ran::NotRun(Refusal::Unanswered(why @ Unanswered::Silent { .. })) => {
+                self.registry.abandon_attempt(claim, session.id).await?;
+                return Ok(Self::unanswered(&why));
+            }
+            Ran::NotRun(Refusal::Unanswered(why)) => {
+                (SpawnFailure::TmuxUnanswered, why.to_string())
+            }
             Ran::NotRun(Refusal::Answered(error)) => (SpawnFailure::TmuxRefused, error),
         };
         self.registry.abandon_attempt(claim, session.id).await?;
@@ -181,6 +200,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         name: &SessionName,
         target: Option<TmuxTarget>,
     ) -> Conclusion {
+        let repeat = earlier_repeat(claim);
         let mut said = vec![records::spawned(claim, session, name)];
         for row in &claim.rows {
             said.push(records::succeeded(
@@ -188,7 +208,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 row,
                 &session.harness,
                 name,
-                Repeat::No,
+                repeat,
                 self.clock.now(),
             ));
         }
@@ -199,7 +219,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             harness_session_id: session.harness_session_id.clone(),
         });
         Conclusion::delivered(Delivered {
-            repeat: Repeat::No,
+            repeat,
             change: Some(change),
             records: said,
         })

@@ -4,29 +4,62 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use super::conclude::Conclusion;
+use super::attempt::Ran;
+use super::conclude::{Conclusion, Step};
 use super::error::WorkError;
 use super::fence::Lease;
-use crate::model::{Class, DropReason, EventKind, HoldReason, SessionStatus};
+use crate::model::{Class, DropReason, EventKind, HoldReason, Session, SessionStatus};
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Machine, TmuxServer};
-use crate::store::{Claim, ItemRow, Release};
+use crate::store::{Claim, ItemRow, Release, StoreError};
 
 /// How long a delivery that waits for a person waits before it looks again by itself.
 pub(super) const LOOK_AGAIN_SOON: Duration = Duration::from_secs(2);
 
+/// How long a claim that makes way leaves the item alone, so that the command is claimed first.
+const WAY: Duration = Duration::from_millis(100);
+
+/// What the work on a claim did to its delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Worked {
+    /// It is settled, or an attempt was spent on it.
+    Moved,
+    /// It waits as before.
+    Waits,
+}
+
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Works a claim to its end, whatever that is.
-    pub(super) async fn work(&self, claim: Arc<Claim>) {
+    pub(super) async fn work(&self, claim: Arc<Claim>) -> Worked {
         let _lease = Lease::keep(self.deduper.clone(), &claim);
         let ended = match self.decide(&claim).await {
-            Ok(conclusion) => self.conclude(&claim, conclusion).await,
+            Ok(conclusion) => {
+                let worked = match conclusion {
+                    Conclusion::Held { .. } => Worked::Waits,
+                    _ => Worked::Moved,
+                };
+                self.conclude(&claim, conclusion).await.map(|()| worked)
+            }
             Err(error) => Err(error),
         };
         match ended {
-            Ok(()) => {}
+            Ok(worked) => return worked,
             Err(WorkError::Lost) => self.make_way(&claim).await,
-            Err(WorkError::Store(error)) => tracing::error!(item = %claim.item.item, "{error}"),
+            Err(WorkError::Store(error)) => self.store_failed(&claim, error).await,
+        }
+        Worked::Waits
+    }
+
+    /// Counts a failure that will not heal by itself as one of the delivery, so that it is seen and
+    /// ends; after any other the claim runs out and is taken up again.
+    async fn store_failed(&self, claim: &Arc<Claim>, error: StoreError) {
+        tracing::error!(item = %claim.item.item, "{error}");
+        if error.is_transient() {
+            return;
+        }
+        let failed = Conclusion::failed(Step::Delivery, error);
+        if let Err(error) = self.conclude(claim, failed).await {
+            tracing::error!(item = %claim.item.item, "{error}");
         }
     }
 
@@ -34,7 +67,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     async fn make_way(&self, claim: &Claim) {
         let release = Release::Held {
             reason: HoldReason::MakingWay,
-            look_again_at: self.clock.now(),
+            look_again_at: self.clock.now() + WAY,
         };
         // Refused where somebody else has taken the claim over, and then it is theirs to conclude.
         if let Err(error) = self.deduper.release(claim, release).await {
@@ -46,12 +79,43 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         // The policy may have changed since the event was accepted: a login that was removed meanwhile
         // must not be heard.
         if let Some(reason) = self.refused(claim) {
-            return Ok(Conclusion::Dropped(reason));
+            return self.refuse(claim, reason).await;
         }
         match claim.class {
             Class::Control => self.control(claim).await,
             Class::Event => self.event(claim).await,
         }
+    }
+
+    /// Drops what must not be heard, unless an agent has heard it already: a spawn that it began is
+    /// brought to its end first, or nobody ever would.
+    async fn refuse(
+        &self,
+        claim: &Arc<Claim>,
+        reason: DropReason,
+    ) -> Result<Conclusion, WorkError> {
+        let Some(session) = self.spawn_of(claim).await? else {
+            return Ok(Conclusion::Dropped(reason));
+        };
+        let Ok(name) = session.minted_ref.session_name() else {
+            return Ok(Conclusion::Dropped(reason));
+        };
+        match self.resolve_attempt(&name, &session.owner).await {
+            Ran::NotRun(_) => {
+                self.registry.abandon_attempt(claim, session.id).await?;
+                Ok(Conclusion::Dropped(reason))
+            }
+            ran => self.after_spawn(claim, &session, &name, ran).await,
+        }
+    }
+
+    /// Returns the session whose first spawn the claim's delivery has begun.
+    async fn spawn_of(&self, claim: &Claim) -> Result<Option<Session>, WorkError> {
+        let open = self.registry.open_session(claim.item.id).await?;
+        Ok(open.filter(|session| {
+            session.status == SessionStatus::Spawning
+                && session.boot_delivery == Some(claim.first().id)
+        }))
     }
 
     fn refused(&self, claim: &Arc<Claim>) -> Option<DropReason> {
@@ -92,7 +156,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     /// An event of an item without a session: a spawn, if the item is armed and started.
-    async fn first_event(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+    pub(super) async fn first_event(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
         match self.may_spawn(&claim.item) {
             Ok(()) => self.first_spawn(claim).await,
             Err(reason) => Ok(Conclusion::Dropped(reason)),

@@ -197,9 +197,16 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     async fn call(&self, invocation: &Invocation) -> Result<Answer, Unanswered> {
         let path = self.tmux.path_of(&invocation.socket);
         self.silence.admit(&path, invocation)?;
+        let was_silent = self.silence.is_silent(&path);
         let answer = self.tmux.call(invocation).await;
         self.silence.note(&path, &answer);
-        answer
+        match answer {
+            // The question that is asked now and then is nobody's attempt.
+            Err(Unanswered::TimedOut { .. }) if was_silent => Err(Unanswered::Silent {
+                next: self.limits.between_questions,
+            }),
+            answer => answer,
+        }
     }
 
     /// Every process that is recorded as the address's harness, with what became of it.

@@ -42,6 +42,7 @@ const KEPT_VARIABLES: &[&str] = &[
 pub struct RealTmux {
     binary: PathBuf,
     sockets: Option<PathBuf>,
+    temporary: PathBuf,
 }
 
 /// Whether a person who attaches may type.
@@ -60,6 +61,7 @@ impl RealTmux {
         Self {
             binary,
             sockets: None,
+            temporary: real(PathBuf::from("/tmp")),
         }
     }
 
@@ -68,7 +70,7 @@ impl RealTmux {
     /// The folder must exist: tmux silently takes `/tmp` for one that does not.
     #[must_use]
     pub fn with_sockets_in(mut self, folder: PathBuf) -> Self {
-        self.sockets = Some(folder);
+        self.sockets = Some(real(folder));
         self
     }
 
@@ -213,10 +215,15 @@ impl TmuxServer for RealTmux {
             TmuxSocket::Name(name) => name.as_str(),
             TmuxSocket::Default => "default",
         };
-        let folder = self.sockets.clone().unwrap_or_else(|| "/tmp".into());
+        let folder = self.sockets.as_ref().unwrap_or(&self.temporary);
         let user = rustix::process::getuid().as_raw();
         folder.join(format!("tmux-{user}")).join(name)
     }
+}
+
+/// Resolves links as tmux does, so that what it reports of a socket compares equal.
+fn real(folder: PathBuf) -> PathBuf {
+    folder.canonicalize().unwrap_or(folder)
 }
 
 fn unanswered(error: process::Error) -> Unanswered {

@@ -31,7 +31,8 @@ pub enum Fence {
     /// The claim holds; the next mutation may follow.
     Go,
     /// The claim holds, but a command for the item waits: an event's work stops here and makes way.
-    /// Not said during a first spawn, which the command waits for.
+    /// Not said during a first spawn, which the command waits for, nor for a command that could not
+    /// be claimed yet.
     ControlWaits,
 }
 
@@ -123,6 +124,8 @@ impl Deduper {
             "UPDATE deliveries SET lease_until = $2 WHERE claim_token = $1 RETURNING id, \
              (SELECT COUNT(*) FROM deliveries c WHERE c.item_id = deliveries.item_id \
              AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3 \
+             AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
+             AND e.class = 'control' AND e.number < c.number AND e.state = 'pending') \
              AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
              AND s.status = 'spawning')) AS waiting",
         )

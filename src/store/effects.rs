@@ -258,6 +258,16 @@ pub(super) async fn clear_control(conn: &mut SqliteConnection, item: i64) -> Res
     Ok(())
 }
 
+/// Keeps the delivery that a first spawn carries from being dropped while it waits: its agent may
+/// have read it, and only its claim brings the spawn to an end.
+macro_rules! not_being_spawned {
+    () => {
+        " AND id NOT IN (SELECT s.boot_delivery FROM sessions s WHERE s.status = 'spawning' \
+         AND s.boot_delivery IS NOT NULL)"
+    };
+}
+pub(super) use not_being_spawned;
+
 /// Drops what waits for an item before the place `before`.
 pub(super) async fn drop_queued(
     conn: &mut SqliteConnection,
@@ -266,10 +276,11 @@ pub(super) async fn drop_queued(
     before: i64,
     now: i64,
 ) -> Result<u64, Fault> {
-    let done = sqlx::query(
+    let done = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE item_id = $1 \
          AND state IN ('pending', 'held') AND number < $4",
-    )
+        not_being_spawned!()
+    ))
     .bind(item)
     .bind(reason.as_str())
     .bind(now)

@@ -2,6 +2,7 @@
 
 use sqlx::SqliteConnection;
 
+use super::effects::not_being_spawned;
 use super::error::Fault;
 use super::inbox::Disposition;
 use super::items;
@@ -141,12 +142,13 @@ async fn supersede(
     event_id: i64,
     now: i64,
 ) -> Result<Vec<DeliveryId>, Fault> {
-    let rows = sqlx::query(
+    let rows = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
          WHERE state IN ('pending', 'held', 'abandoned') AND event_id IN \
-         (SELECT e.id FROM events e WHERE e.object = $3 AND e.id <> $4 AND e.occurred_at <= $5) \
-         RETURNING id",
-    )
+         (SELECT e.id FROM events e WHERE e.object = $3 AND e.id <> $4 AND e.occurred_at <= $5)",
+        not_being_spawned!(),
+        " RETURNING id"
+    ))
     .bind(DropReason::Superseded.as_str())
     .bind(now)
     .bind(event.key.object())

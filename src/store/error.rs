@@ -102,7 +102,7 @@ pub enum StoreError {
         delivery: DeliveryId,
     },
     /// The work item has an open session already.
-    #[error("{item} has an open session already; close or reset it first")]
+    #[error("{item} has an open session; close it first, then try again")]
     SessionOpen {
         /// The work item.
         item: WorkItemRef,

@@ -5,6 +5,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
+use super::effects::not_being_spawned;
 use super::enqueue::{self, Arriving, Enqueued};
 use super::error::Fault;
 use super::items;
@@ -203,11 +204,13 @@ impl Inbox {
     /// When the database cannot be written.
     pub async fn withdraw(&self, key: &EventKey) -> Result<Vec<DeliveryId>, StoreError> {
         let explain = self.store.explain("withdrawing a deleted text");
-        let rows = sqlx::query(
+        let rows = sqlx::query(concat!(
             "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
              WHERE state IN ('pending', 'held', 'abandoned') \
-             AND event_id IN (SELECT e.id FROM events e WHERE e.object = $3) RETURNING id",
-        )
+             AND event_id IN (SELECT e.id FROM events e WHERE e.object = $3)",
+            not_being_spawned!(),
+            " RETURNING id"
+        ))
         .bind(DropReason::Deleted.as_str())
         .bind(self.store.now_ms())
         .bind(key.object())

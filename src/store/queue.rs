@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
 
 use super::claim;
-use super::effects;
+use super::effects::{self, not_being_spawned};
 use super::enqueue::delivery_ids;
 use super::error::Fault;
 use super::items;
@@ -282,10 +282,12 @@ impl Queue {
         reason: DropReason,
     ) -> Result<bool, StoreError> {
         let explain = self.store.explain("dropping a delivery");
-        let rows = sqlx::query(
+        let rows = sqlx::query(concat!(
             "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE id = $1 \
-             AND state IN ('pending', 'held', 'abandoned') RETURNING id",
-        )
+             AND state IN ('pending', 'held', 'abandoned')",
+            not_being_spawned!(),
+            " RETURNING id"
+        ))
         .bind(delivery.0)
         .bind(reason.as_str())
         .bind(self.store.now_ms())

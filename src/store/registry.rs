@@ -11,7 +11,9 @@ use super::items;
 use super::rows::ControlRecord;
 use super::sessions::{self, session_columns};
 use super::{Store, StoreError};
-use crate::model::{DropReason, Session, SessionStatus, WorkItemRef};
+use crate::model::{
+    BootId, DropReason, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef,
+};
 
 /// Which sessions are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +48,12 @@ pub struct ResetReport {
     pub control: Option<ControlRecord>,
     /// How many deliveries wait for it.
     pub queued: u64,
+}
+
+impl ResetReport {
+    fn has_open_session(&self) -> bool {
+        self.sessions.iter().any(|session| session.status.is_open())
+    }
 }
 
 /// The recorded sessions.
@@ -118,6 +126,36 @@ impl SessionRegistry {
                 .collect::<Result<Vec<_>, _>>()
         };
         listed.await.map_err(self.store.explain("listing sessions"))
+    }
+
+    /// Returns the servers of this machine that open sessions are recorded on at this socket.
+    ///
+    /// A row that cannot be read is another session's trouble, and names no server.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn servers_on(
+        &self,
+        socket: &TmuxSocket,
+    ) -> Result<Vec<(BootId, ProcessId)>, StoreError> {
+        let found = async {
+            let rows = sqlx::query(
+                "SELECT MIN(s.id) AS id, s.boot_id, s.server_pid, s.server_start FROM sessions s \
+                 WHERE s.status <> 'closed' AND s.host = $1 AND s.tmux_socket = $2 \
+                 GROUP BY s.boot_id, s.server_pid, s.server_start",
+            )
+            .bind(&*self.store.machine)
+            .bind(sessions::socket_text(socket))
+            .fetch_all(&self.store.readers)
+            .await?;
+            Ok(rows
+                .iter()
+                .filter_map(|row| sessions::server(row).ok())
+                .collect())
+        };
+        found
+            .await
+            .map_err(self.store.explain("listing tmux servers"))
     }
 
     /// Records a first spawn before it is made: the session is `spawning`, and only this claim's
@@ -245,7 +283,8 @@ impl SessionRegistry {
     /// with its holder.
     ///
     /// # Errors
-    /// [`StoreError::UnknownItems`] when one of them has no row; then nothing was changed.
+    /// [`StoreError::UnknownItems`] when one of them has no row, [`StoreError::SessionOpen`] when one
+    /// has an open session, whose agent nobody would know any more; then nothing was changed.
     pub async fn reset(
         &self,
         items: &[WorkItemRef],
@@ -263,6 +302,10 @@ impl SessionRegistry {
             }
             if !unknown.is_empty() {
                 return Err(Fault::UnknownItems(unknown));
+            }
+            let open = reports.iter().find(|report| report.has_open_session());
+            if let Some(report) = open.filter(|_| mode == ResetMode::Apply) {
+                return Err(Fault::SessionOpen(report.item.clone()));
             }
             match mode {
                 ResetMode::Apply => tx.commit().await?,

@@ -8,7 +8,8 @@ use sqlx::sqlite::SqliteRow;
 use super::error::Fault;
 use super::rows::Reader;
 use crate::model::{
-    BootId, DeliveryId, HarnessName, RespawnAttempt, Session, TmuxSocket, TmuxTarget, WorkItemRef,
+    BootId, DeliveryId, HarnessName, ProcessId, RespawnAttempt, Session, TmuxSocket, TmuxTarget,
+    WorkItemRef,
 };
 
 /// A socket as its column holds it: the same text for the same socket, so that it can be compared.
@@ -78,6 +79,15 @@ fn target(row: Reader<'_>) -> Result<Option<TmuxTarget>, Fault> {
         harness: row.process("harness_pid", "harness_start")?,
         boot: BootId(row.get("boot_id")?),
     }))
+}
+
+/// Reads the server that a row names.
+pub(super) fn server(row: &SqliteRow) -> Result<(BootId, ProcessId), Fault> {
+    let row = Reader::new(row, "sessions")?;
+    Ok((
+        BootId(row.get("boot_id")?),
+        row.process("server_pid", "server_start")?,
+    ))
 }
 
 fn attempt(row: Reader<'_>) -> Result<Option<RespawnAttempt>, Fault> {

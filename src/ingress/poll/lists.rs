@@ -124,15 +124,15 @@ impl RepoCycle<'_> {
             self.finish(from_the_start).await?;
         }
         for batch in items.chunks(BATCH) {
+            // In one transaction: once the row says when the item moved, nothing else does.
+            let mark_dirty = moved
+                .iter()
+                .filter(|item| batch.iter().any(|sighting| sighting.item == **item))
+                .cloned()
+                .collect();
             self.accept(Acceptance {
                 items: batch.to_vec(),
-                ..Acceptance::default()
-            })
-            .await?;
-        }
-        if !moved.is_empty() {
-            self.accept(Acceptance {
-                mark_dirty: moved,
+                mark_dirty,
                 ..Acceptance::default()
             })
             .await?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{HoldReason, SessionStatus};
+use crate::model::{DropReason, HoldReason, SessionStatus};
 
 #[tokio::test]
 async fn while_a_session_is_spawning_only_its_boot_delivery_is_claimed() {
@@ -219,6 +219,13 @@ async fn a_reset_takes_all_named_items_or_none() {
     assert_eq!((dry[0].sessions.len(), dry[0].queued), (1, 1));
     assert!(registry.get(session.id).await.unwrap().is_some());
 
+    let open = registry.reset(&both[..1], ResetMode::Apply).await;
+    assert!(matches!(open, Err(StoreError::SessionOpen { .. })));
+    world
+        .change(SessionChange::Close(session.id))
+        .await
+        .unwrap();
+
     registry.reset(&both[..1], ResetMode::Apply).await.unwrap();
 
     assert_eq!(registry.get(session.id).await.unwrap(), None);
@@ -261,4 +268,68 @@ async fn ids_that_a_hostile_hand_wrote_are_reported_and_never_acted_on() {
             "{column}: {said}"
         );
     }
+}
+
+#[tokio::test]
+async fn what_a_first_spawn_carries_is_dropped_by_nobody_else() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let boot = comment("o/r#1", 900, "v1");
+    let carried = match world.arrive(boot.clone(), EVENT).await {
+        ArrivalOutcome::New { delivery, .. } => delivery,
+        other => panic!("{other:?}"),
+    };
+    let claim = world.claimed().await;
+    world.spawn(&claim).await;
+    let look_again_at = at(5);
+    let reason = HoldReason::TmuxSilent;
+    let deduper = world.store.deduper();
+    let held = Release::Held {
+        reason,
+        look_again_at,
+    };
+    deduper.release(&claim, held).await.unwrap();
+
+    let edited = world.arrive(comment("o/r#1", 900, "v2"), EVENT).await;
+    assert!(
+        matches!(&edited, ArrivalOutcome::New { superseded, .. } if superseded.is_empty()),
+        "{edited:?}"
+    );
+    let withdrawn = world.store.inbox().withdraw(&boot.key).await.unwrap();
+    assert!(!withdrawn.contains(&carried));
+    let queue = world.store.queue();
+    let by_hand = queue.drop_one(carried, DropReason::ByOperator).await;
+    assert!(!by_hand.unwrap());
+    assert_eq!(world.state(carried).await, Some(DeliveryState::Held));
+}
+
+#[tokio::test]
+async fn only_servers_at_the_same_socket_are_asked_for_and_a_broken_row_names_none() {
+    let world = World::new().await;
+    for (text, name) in [("o/r#1", "a"), ("o/r#2", "b"), ("o/r#3", "a")] {
+        world.know(text).await;
+        let session = world.session(text).await;
+        let target = TmuxTarget {
+            socket: TmuxSocket::Name(name.to_owned()),
+            ..target("%1")
+        };
+        let moved = Registered {
+            target: Some(target),
+            ..registered(&session)
+        };
+        world.change(SessionChange::Register(moved)).await.unwrap();
+    }
+    sqlx::query("UPDATE sessions SET server_pid = 'x' WHERE id = 3")
+        .execute(&world.store.writer)
+        .await
+        .unwrap();
+    let servers = |name: &str| {
+        let (registry, socket) = (world.store.registry(), TmuxSocket::Name(name.to_owned()));
+        async move { registry.servers_on(&socket).await.unwrap() }
+    };
+
+    let recorded = (BootId("boot-1".to_owned()), ProcessId { pid: 20, start: 1 });
+    assert_eq!(servers("a").await, std::slice::from_ref(&recorded));
+    assert_eq!(servers("b").await, [recorded]);
+    assert_eq!(servers("c").await, []);
 }

@@ -1,0 +1,80 @@
+//! When attempts are spent, and what is known then.
+
+use super::*;
+
+#[tokio::test]
+async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_any_more() {
+    for (value, end) in [
+        ("2", DeliveryState::Delivered),
+        ("", DeliveryState::Abandoned),
+    ] {
+        let world = World::new().await;
+        world.configure(&json!({ "polling.maxRetries": 1 }));
+        let session = world.active_session(Agent::Runs).await;
+        let delivery = world.comment(ITEM, 1).await;
+        world.tmux(timed_out);
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+        assert_eq!(world.attempts(delivery).await, 1);
+        world.pass(21);
+        let shown = session.clone();
+        world.tmux(move |call| {
+            assert!(!is_paste(call), "a spent delivery is not pasted again");
+            token(&shown, value)
+        });
+        world.work().await;
+        assert_eq!(world.state(delivery).await, end);
+    }
+}
+
+#[tokio::test]
+async fn a_spent_delivery_waits_for_a_tmux_that_does_not_say_whether_it_was_pasted() {
+    let world = World::new().await;
+    world.configure(&json!({ "polling.maxRetries": 1 }));
+    world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    world.tmux(timed_out);
+    world.work().await;
+    for _ in 0..3 {
+        world.pass(21);
+        world.work().await;
+    }
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    assert_eq!(world.attempts(delivery).await, 1);
+}
+
+#[tokio::test]
+async fn what_fails_before_it_begins_is_given_up_too() {
+    let world = World::new().await;
+    world.active_session(Agent::Runs).await;
+    world.configure(&json!({
+        "harnesses": { "agent": { "command": "/nowhere/agent" } },
+    }));
+    let delivery = world.comment(ITEM, 1).await;
+
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    world.pass(60);
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Abandoned);
+}
+
+#[tokio::test]
+async fn a_silent_tmux_costs_a_first_spawn_no_attempt() {
+    let world = World::new().await;
+    world.tmux(timed_out);
+    let delivery = world.comment(ITEM, 1).await;
+    world.work().await;
+    let met_the_silence = world.attempts(delivery).await;
+    for _ in 0..5 {
+        world.pass(60);
+        world.work().await;
+    }
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    assert_eq!(world.attempts(delivery).await, met_the_silence);
+}

@@ -1,0 +1,371 @@
+//! The dispatcher's rules where something goes wrong half-way, with a real store and run folder, and
+//! a tmux that answers what the test says.
+
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
+mod after_a_crash;
+mod given_up;
+mod pace;
+
+use std::fs;
+use std::sync::Mutex;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::config::Environment;
+use crate::model::{
+    BootId, Class, DeliveryState, Detail, Edit, Event, EventKey, EventKind, HarnessSessionId,
+    ItemKind, Login, OwnerId, ProcessId, Session, Source, TmuxSocket, TmuxTarget,
+};
+use crate::process::identity::{boot_id, own};
+use crate::runner::{Answer, Invocation, Limits, Listener, LocalMachine, TmuxCommand, Unanswered};
+use crate::store::{
+    Acceptance, Arrival, ArrivalOutcome, Claim, Disposition, ItemSighting, NewSession, Registered,
+    SessionChange, Settlement, Track,
+};
+
+const ITEM: &str = "github:o/r#1";
+
+/// What tmux does with a call.
+type Script = Box<dyn FnMut(&Invocation) -> Result<Answer, Unanswered> + Send>;
+
+/// A tmux whose answers a test writes.
+struct ScriptedTmux(Arc<Mutex<Script>>);
+
+impl TmuxServer for ScriptedTmux {
+    async fn call(&self, invocation: &Invocation) -> Result<Answer, Unanswered> {
+        (self.0.lock().unwrap())(invocation)
+    }
+
+    async fn version(&self) -> Result<String, Unanswered> {
+        Ok("tmux 3.3a".to_owned())
+    }
+
+    fn path_of(&self, _: &TmuxSocket) -> PathBuf {
+        PathBuf::from("/nowhere/socket")
+    }
+}
+
+fn no_server(_: &Invocation) -> Result<Answer, Unanswered> {
+    Ok(Answer {
+        status: 1,
+        output: String::new(),
+        words: "no server running".to_owned(),
+        listener: Listener::Absent,
+    })
+}
+
+fn timed_out(_: &Invocation) -> Result<Answer, Unanswered> {
+    Err(Unanswered::TimedOut {
+        after: Duration::from_secs(10),
+    })
+}
+
+fn said(output: String) -> Result<Answer, Unanswered> {
+    Ok(Answer {
+        status: 0,
+        output,
+        words: String::new(),
+        listener: Listener::Present,
+    })
+}
+
+struct World {
+    folder: TempDir,
+    clock: ManualClock,
+    store: Store,
+    dispatcher: Dispatcher<ScriptedTmux, LocalMachine>,
+    tmux: Arc<Mutex<Script>>,
+    publish: watch::Sender<Arc<Config>>,
+}
+
+fn start() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn config(folder: &TempDir, change: &serde_json::Value) -> Config {
+    let mut config = json!({
+        "state": { "root": folder.path() },
+        "polling": { "intervalSeconds": 60, "maxRetries": 2 },
+        "routing": {
+            "authorizedUsers": ["ada"],
+            "defaultHarness": "agent",
+            "spawnOnUnmatched": "labeled",
+            "spawnWorkdir": folder.path(),
+            "maxConcurrentDispatches": 1,
+            "control": { "requireStartCommand": false },
+        },
+        "harnesses": { "agent": { "command": "/bin/true", "readyDelaySeconds": 0 } },
+    });
+    for (key, value) in change.as_object().unwrap() {
+        let target = key
+            .split('.')
+            .fold(&mut config, |at, part| &mut at[part.to_owned()]);
+        *target = value.clone();
+    }
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, config.to_string()).unwrap();
+    let environment = Environment {
+        home: Some(folder.path().to_owned()),
+        variable: None,
+        working_dir: folder.path().to_owned(),
+    };
+    Config::load(Some(&path), &environment).unwrap().config
+}
+
+impl World {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let clock = ManualClock::starting_at(start());
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let path = folder.path().join("loop.db");
+        let store = Store::open(&path, "host-a", Arc::clone(&shared))
+            .await
+            .unwrap();
+        let tmux: Arc<Mutex<Script>> = Arc::new(Mutex::new(Box::new(no_server)));
+        let (publish, config) = watch::channel(Arc::new(config(&folder, &json!({}))));
+        let dispatcher = Dispatcher::new(Parts {
+            store: store.clone(),
+            runner: TmuxRunner::new(
+                ScriptedTmux(Arc::clone(&tmux)),
+                LocalMachine::new(folder.path().to_owned()),
+                TmuxSocket::Default,
+                Limits::default(),
+            ),
+            tmux: TmuxForHosts {
+                binary: "/usr/bin/tmux".into(),
+                socket: "/nowhere/socket".into(),
+            },
+            config,
+            log: EventLog::disabled(Source::Poll),
+            clock: shared,
+            owner: ClaimOwner {
+                process: own(),
+                boot: boot_id(),
+            },
+            around: Surroundings::of(&[("PATH", "/bin")]),
+            program: "/nowhere/the-loop".into(),
+            prompts: Prompts::default(),
+            wake: Arc::new(Notify::new()),
+        });
+        let world = Self {
+            folder,
+            clock,
+            store,
+            dispatcher,
+            tmux,
+            publish,
+        };
+        world.know(ITEM).await;
+        world
+    }
+
+    fn tmux(&self, script: impl FnMut(&Invocation) -> Result<Answer, Unanswered> + Send + 'static) {
+        *self.tmux.lock().unwrap() = Box::new(script);
+    }
+
+    fn configure(&self, change: &serde_json::Value) {
+        self.publish
+            .send_replace(Arc::new(config(&self.folder, change)));
+    }
+
+    fn pass(&self, seconds: i64) {
+        self.clock.advance(TimeDelta::seconds(seconds));
+    }
+
+    /// Works all that is due now.
+    async fn work(&self) {
+        let stop = CancellationToken::new();
+        self.dispatcher
+            .drain_within(Duration::ZERO, &stop)
+            .await
+            .unwrap();
+    }
+
+    /// Makes an armed item known, without its arming to be delivered.
+    async fn know(&self, text: &str) {
+        let accepted = self.accept(Acceptance {
+            items: vec![sighting(text)],
+            ..Acceptance::default()
+        });
+        for delivery in &accepted.await.sightings[0].deliveries {
+            let queue = self.store.queue();
+            let reason = crate::model::DropReason::ByOperator;
+            assert!(queue.drop_one(*delivery, reason).await.unwrap());
+        }
+    }
+
+    async fn accept(&self, acceptance: Acceptance) -> crate::store::Accepted {
+        self.store.inbox().accept(&acceptance).await.unwrap()
+    }
+
+    async fn comment(&self, text: &str, id: u64) -> DeliveryId {
+        let accepted = self.accept(Acceptance {
+            arrivals: vec![Arrival {
+                event: comment(text, id),
+                source: Source::Poll,
+                guid: None,
+                disposition: Disposition::Deliver {
+                    class: Class::Event,
+                },
+            }],
+            ..Acceptance::default()
+        });
+        match accepted.await.arrivals[..] {
+            [ArrivalOutcome::New { delivery, .. }] => delivery,
+            ref other => panic!("not new: {other:?}"),
+        }
+    }
+
+    async fn state(&self, delivery: DeliveryId) -> DeliveryState {
+        self.store.deduper().state(delivery).await.unwrap().unwrap()
+    }
+
+    async fn attempts(&self, delivery: DeliveryId) -> u64 {
+        let row = self.store.queue().get(delivery).await.unwrap().unwrap();
+        row.attempts
+    }
+
+    async fn session(&self) -> Option<Session> {
+        let registry = self.store.registry();
+        let latest = registry.latest(&ITEM.parse().unwrap()).await.unwrap();
+        latest.filter(|session| session.status.is_open())
+    }
+
+    /// Claims what is due as a process that ended together with an earlier boot.
+    async fn claim_and_die(&self) -> Claim {
+        let owner = ClaimOwner {
+            process: ProcessId { pid: 77, start: 7 },
+            boot: BootId("an earlier boot".to_owned()),
+        };
+        let claim = self.store.deduper().claim_next(&owner, &|_, _| false).await;
+        claim.unwrap().expect("something is due")
+    }
+
+    /// Begins a first spawn as that process.
+    async fn begin_spawn(&self, claim: &Claim) -> Session {
+        self.store.deduper().begin_attempt(claim).await.unwrap();
+        let new = NewSession {
+            item: claim.item.id,
+            owner: OwnerId::mint(),
+            harness: HarnessName("agent".to_owned()),
+            harness_session_id: HarnessSessionId::mint(),
+            cwd: self.folder.path().to_owned(),
+            boot_delivery: claim.first().id,
+        };
+        let registry = self.store.registry();
+        registry.begin_spawn(claim, &new).await.unwrap()
+    }
+
+    /// Gives the item a session whose agent is this process, or one that is gone.
+    async fn active_session(&self, agent: Agent) -> Session {
+        let boot = self.comment(ITEM, 900).await;
+        let claim = self.claim_and_die().await;
+        assert_eq!(claim.first().id, boot);
+        let session = self.begin_spawn(&claim).await;
+        let registered = Registered {
+            session: session.id,
+            owner: session.owner.clone(),
+            target: Some(target(agent)),
+            harness_session_id: session.harness_session_id.clone(),
+        };
+        let delivered = Settlement::Delivered {
+            possible_repeat: false,
+        };
+        let change = SessionChange::Register(registered);
+        let deduper = self.store.deduper();
+        deduper
+            .settle(&claim, delivered, Some(change))
+            .await
+            .unwrap();
+        self.session().await.unwrap()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agent {
+    Runs,
+    Gone,
+}
+
+fn gone() -> ProcessId {
+    ProcessId {
+        pid: own().pid,
+        start: own().start + 1,
+    }
+}
+
+fn target(agent: Agent) -> TmuxTarget {
+    TmuxTarget {
+        socket: TmuxSocket::Path("/nowhere/socket".into()),
+        server: match agent {
+            Agent::Runs => own(),
+            Agent::Gone => gone(),
+        },
+        session_id: "$3".parse().unwrap(),
+        pane: "%5".parse().unwrap(),
+        host: gone(),
+        harness: match agent {
+            Agent::Runs => own(),
+            Agent::Gone => gone(),
+        },
+        boot: boot_id(),
+    }
+}
+
+fn sighting(text: &str) -> ItemSighting {
+    ItemSighting {
+        item: text.parse().unwrap(),
+        repo_id: Some(7),
+        kind: ItemKind::Issue,
+        title: "A title".to_owned(),
+        url: String::new(),
+        author: Some(Login::new("ada")),
+        open: true,
+        closed_at: None,
+        merged: false,
+        updated_at: start(),
+        armed: true,
+        armed_by: Some(Login::new("ada")),
+        pull: None,
+        seen_at: start(),
+        source: Source::Poll,
+        track: Track::Always,
+    }
+}
+
+fn comment(text: &str, id: u64) -> Event {
+    let item: crate::model::WorkItemRef = text.parse().unwrap();
+    Event {
+        key: EventKey::new("github.com", EventKind::IssueComment, &id.to_string(), "v1"),
+        kind: EventKind::IssueComment,
+        repo: item.repo().clone(),
+        repo_id: Some(7),
+        number: item.number(),
+        on: ItemKind::Issue,
+        actor: Some(Login::new("ada")),
+        edit: Edit::Never,
+        title: "A title".to_owned(),
+        body: format!("comment {id}"),
+        url: String::new(),
+        occurred_at: start(),
+        detail: Detail::None,
+    }
+}
+
+/// Answers a question for a delivery's token in the session.
+fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
+    let target = session.target.as_ref().unwrap();
+    said(format!(
+        "loop-is|{}|{}|{}|{value}\n",
+        target.server.pid, target.session_id, session.owner
+    ))
+}
+
+fn is_paste(invocation: &Invocation) -> bool {
+    matches!(invocation.commands[0], TmuxCommand::LoadBuffer(_))
+}

@@ -1,0 +1,99 @@
+//! How often the dispatcher looks, and when a one-shot run ends.
+
+use super::*;
+use crate::store::Release;
+
+#[tokio::test]
+async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let pause = SessionChange::Pause(session.id);
+    world.pass(1);
+    world.store.registry().change(&pause).await.unwrap();
+    let clock = world.clock.clone();
+    // Time goes on by itself, a hundred times as fast.
+    let ticking = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            clock.advance(TimeDelta::milliseconds(500));
+        }
+    });
+    let stop = CancellationToken::new();
+
+    let drained = world
+        .dispatcher
+        .drain_within(Duration::from_millis(2_500), &stop);
+    tokio::time::timeout(Duration::from_secs(20), drained)
+        .await
+        .expect("it ends")
+        .unwrap();
+
+    ticking.abort();
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+}
+
+#[tokio::test]
+async fn a_dispatcher_without_a_free_place_does_not_look_for_what_is_due() {
+    let world = World::new().await;
+    world.know("github:o/r#2").await;
+    world.comment(ITEM, 1).await;
+    world.comment("github:o/r#2", 2).await;
+    let mut work = JoinSet::new();
+
+    let pause = world.dispatcher.fill(&mut work).await.unwrap();
+
+    assert_eq!(work.len(), 1, "there is one place");
+    assert_eq!(pause, LOOK_AGAIN);
+    work.abort_all();
+}
+
+#[tokio::test]
+async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let command = |id| Arrival {
+        event: comment(ITEM, id),
+        source: Source::Poll,
+        guid: None,
+        disposition: Disposition::Deliver {
+            class: Class::Control,
+        },
+    };
+    let arrivals = vec![command(1)];
+    world
+        .accept(Acceptance {
+            arrivals,
+            ..Acceptance::default()
+        })
+        .await;
+    let first = world.claim_and_die().await;
+    let at = world.clock.now() + TimeDelta::seconds(60);
+    let release = Release::Retry { at };
+    world
+        .store
+        .deduper()
+        .release(&first, release)
+        .await
+        .unwrap();
+    let arrivals = vec![command(2)];
+    world
+        .accept(Acceptance {
+            arrivals,
+            ..Acceptance::default()
+        })
+        .await;
+    let event = world.comment(ITEM, 3).await;
+    world.tmux(move |call| {
+        if is_paste(call) {
+            said("loop-done|1\n".to_owned())
+        } else {
+            token(&session, "")
+        }
+    });
+
+    let worked = tokio::time::timeout(Duration::from_secs(20), world.work());
+    worked.await.expect("it does not go round in circles");
+
+    assert_eq!(world.state(event).await, DeliveryState::Delivered);
+}
