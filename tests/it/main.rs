@@ -11,3 +11,4 @@
 
 mod demo_agent;
 mod support;
+mod ui;
