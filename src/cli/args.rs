@@ -37,7 +37,7 @@ pub(crate) struct Global {
     /// Say nothing but errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// How log lines on stderr look
+    /// How log lines on stderr look; with json, poll prints its decisions as JSON lines too
     #[arg(
         long,
         global = true,

@@ -8,18 +8,26 @@ use tokio_util::sync::CancellationToken;
 use super::args::{EventsArgs, Global};
 use super::decisions::{Decisions, Detail};
 use super::exit::{Exit, Failure};
+use super::layout::{Column, Fit};
 use super::{output, setup};
 use crate::eventlog::{self, Beginning, Filter, Follower, Level, Record, describe, parse_since};
 use crate::model::Source;
 
+/// The catalogue's columns.
+const TYPES: [Column; 3] = [
+    ("TYPE", Fit::Whole),
+    ("LEVEL", Fit::Whole),
+    ("MEANING", Fit::Cut(40)),
+];
+
 pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
     if args.catalogue {
-        for kind in eventlog::TYPES {
-            output::line(format!(
-                "{:<28} {:<8} {}",
-                kind.name, kind.levels[0], kind.description
-            ));
-        }
+        let rows: Vec<Vec<String>> = eventlog::TYPES
+            .iter()
+            .map(|kind| [kind.name, kind.levels[0].as_str(), kind.description])
+            .map(|cells| cells.map(str::to_owned).to_vec())
+            .collect();
+        output::table(&TYPES, &rows);
         return Ok(Exit::Success);
     }
     let loaded = setup::load_or_defaults(global)?;

@@ -2,6 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// What remains of a cut column on the narrowest terminal.
+const LEAST: usize = 6;
 /// The space between two columns of a table.
 const GAP: usize = 2;
 
@@ -59,9 +61,9 @@ pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
 pub(super) enum Fit {
     /// It is always shown whole: ids that people copy.
     Whole,
-    /// It is cut, down to this many cells.
+    /// It is cut, down to this many cells; further only when nothing is left to leave out.
     Cut(usize),
-    /// It is left out when cutting is not enough; the last one first.
+    /// It is left out when that much cutting is not enough; the last one first.
     Optional,
 }
 
@@ -120,13 +122,18 @@ fn fit(columns: &[Column], shown: &mut Vec<(usize, usize)>, room: usize) {
     }
     while total(shown) > room {
         // The widest gives first, so that all that are cut end up about equally wide.
-        let widest = shown
-            .iter_mut()
-            .filter(|(at, width)| matches!(columns[*at].1, Fit::Cut(least) if *width > least))
-            .max_by_key(|(_, width)| *width);
-        match widest {
-            Some((_, width)) => *width -= 1,
-            None => break,
+        let widest = |shown: &mut Vec<(usize, usize)>, least: fn(usize) -> usize| {
+            let cut = shown.iter_mut();
+            let cut = cut
+                .filter(|(at, width)| matches!(columns[*at].1, Fit::Cut(to) if *width > least(to)));
+            cut.max_by_key(|(_, width)| *width)
+                .map(|(_, width)| *width -= 1)
+        };
+        if widest(shown, |to| to)
+            .or_else(|| widest(shown, |to| to.min(LEAST)))
+            .is_none()
+        {
+            break;
         }
     }
 }
@@ -155,7 +162,7 @@ mod tests {
     fn lines(room: Option<usize>) -> Vec<String> {
         let columns = [
             ("ITEM", Fit::Whole),
-            ("TITLE", Fit::Cut(6)),
+            ("TITLE", Fit::Cut(8)),
             ("TMUX", Fit::Optional),
         ];
         let row = ["octo/app#15", "A rather long title", "loop-octo"];
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn a_narrow_terminal_gets_cut_titles_then_fewer_columns_and_whole_ids() {
         assert_eq!(lines(Some(34))[1], "octo/app#15  A rather …  loop-octo");
-        assert_eq!(lines(Some(25))[1], "octo/app#15  A rather lo…");
+        assert_eq!(lines(Some(31))[1], "octo/app#15  A rather long tit…");
         assert_eq!(lines(Some(10))[1], "octo/app#15  A rat…");
     }
 }

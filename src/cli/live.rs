@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::decisions::{Decisions, Detail};
 use super::layout::{width, wrap};
@@ -178,7 +178,7 @@ fn header(loaded: &Loaded, options: &PollOptions, repos: &[String]) -> Vec<Strin
         .routing
         .authorized_users
         .iter()
-        .map(|user| format!("@{user}"))
+        .map(ToString::to_string)
         .collect();
     let interval = options.interval.unwrap_or(config.polling.interval);
     let every = match options.run {
@@ -228,11 +228,10 @@ fn last_line(standing: &Standing, now: DateTime<Utc>, room: usize) -> String {
             0 => "inbox empty".to_owned(),
             n => format!("{n} waiting"),
         },
-        match standing
-            .next_cycle_at
-            .map(|next| (next - now).num_seconds())
-        {
-            Some(seconds) if seconds > 0 => format!("next cycle in {}", output::age(seconds)),
+        match standing.next_cycle_at.map(|next| next - now) {
+            Some(rest) if rest > TimeDelta::zero() => {
+                format!("next cycle in {}", output::age(rest.num_seconds()))
+            }
             Some(_) | None => "asking GitHub".to_owned(),
         },
     ];
@@ -253,8 +252,6 @@ fn count(n: u64, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
-
     use super::*;
 
     #[test]

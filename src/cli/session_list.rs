@@ -18,11 +18,11 @@ use crate::store::{SessionFilter, Store};
 /// Ids are whole, so that they can be copied; titles give first.
 const COLUMNS: [Column; 7] = [
     ("WORK ITEM", Fit::Whole),
-    ("TITLE", Fit::Cut(10)),
+    ("TITLE", Fit::Cut(12)),
     ("HARNESS", Fit::Cut(7)),
     ("STATE", Fit::Whole),
     ("AGE", Fit::Whole),
-    ("LAST EVENT", Fit::Cut(8)),
+    ("LAST EVENT", Fit::Cut(20)),
     ("TMUX", Fit::Optional),
 ];
 

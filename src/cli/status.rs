@@ -1,6 +1,6 @@
 //! `the-loop status`: how everything stands, on one screen.
 
-use chrono::{DateTime, Local, Utc};
+use chrono::{DateTime, Local, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::args::{Global, JsonArgs};
@@ -17,6 +17,8 @@ use crate::eventlog::{hold_phrase, kind_phrase};
 use crate::model::{DeliveryState, RepoRef, SessionStatus};
 use crate::store::{Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store};
 
+/// What is held for less goes on by itself, as a rule.
+const LONG: TimeDelta = TimeDelta::seconds(60);
 /// How many rows are listed one by one; more are counted.
 const LISTED: u32 = 10;
 /// The width of the first column: its longest head.
@@ -235,7 +237,11 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     let cycle = status.heartbeat.as_ref();
     let errors = cycle.and_then(|beat| beat.last_cycle.as_ref());
     lines.extend(errors.iter().flat_map(|cycle| cycle.errors.clone()));
-    for row in &status.held {
+    for row in status
+        .held
+        .iter()
+        .filter(|row| now - row.accepted_at > LONG)
+    {
         let item = row.item.short();
         let why = hold_phrase(row.reason.as_deref().unwrap_or("held"));
         lines.push(format!(

@@ -169,7 +169,12 @@ pub async fn run_poll(
     let _lock = InstanceLock::acquire(&lock_path, started_at)
         .inspect_err(|error| blocked(&services, &lock_path, error))?;
     services.check_tmux().await?;
-    let daemon = Daemon::build(services, started_at, Arc::clone(&observer))?;
+    let daemon = Daemon::build(
+        services,
+        started_at,
+        Arc::clone(&observer),
+        Arc::clone(&tally),
+    )?;
     observer(PollNews::Ready);
     daemon.announce_start(options.run);
     daemon.rearm().await;
@@ -211,6 +216,7 @@ struct Daemon {
     stop: CancellationToken,
     started_at: DateTime<Utc>,
     observer: PollObserver,
+    tally: Arc<Tally>,
 }
 
 impl Daemon {
@@ -218,6 +224,7 @@ impl Daemon {
         services: Services,
         started_at: DateTime<Utc>,
         observer: PollObserver,
+        tally: Arc<Tally>,
     ) -> Result<Self, PollError> {
         let dispatcher = services.dispatcher()?;
         let poller = Poller::new(Parts {
@@ -237,6 +244,7 @@ impl Daemon {
             stop,
             started_at,
             observer,
+            tally,
         })
     }
 
@@ -265,6 +273,7 @@ impl Daemon {
 
     async fn once(&self) -> Result<CycleReport, PollError> {
         let report = self.poller.cycle(&self.stop).await;
+        self.tally.cycle();
         self.beat(&report, None);
         self.dispatcher.drain(&self.stop).await?;
         tidy(&self.services).await;
@@ -284,6 +293,7 @@ impl Daemon {
         let next_cycle_at = Arc::new(Mutex::new(None));
         let mut last = CycleReport::default();
         let cycles = Box::pin(self.poller.run(&self.stop, |report| {
+            self.tally.cycle();
             let interval = self.services.config.borrow().polling.interval;
             let now = self.services.clock.now();
             let next = now + report.pause(interval, now);
@@ -386,7 +396,7 @@ impl Daemon {
     }
 }
 
-/// Counts what the event log says of this run.
+/// Counts cycles, and what the event log says of this run.
 #[derive(Debug, Default)]
 struct Tally {
     cycles: AtomicU64,
@@ -397,12 +407,15 @@ struct Tally {
 impl Tally {
     fn count(&self, record: &Record) {
         let counter = match record.event.as_str() {
-            "poll.cycle" => &self.cycles,
             "dispatch.succeeded" => &self.delivered,
             "dispatch.failed" => &self.failed,
             _ => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn cycle(&self) {
+        self.cycles.fetch_add(1, Ordering::Relaxed);
     }
 
     fn cycles(&self) -> u64 {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Decision, Level};
-use crate::model::{DeliveryId, DropReason, EventKey, EventKind, Login, WorkItemRef};
+use crate::model::{DeliveryId, DropReason, EventKey, EventKind, HoldReason, Login, WorkItemRef};
 
 /// One row of the vocabulary: what `the-loop events --types` and the reference page show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +136,15 @@ impl Decision {
                 about,
                 ..
             } if about.kind == EventKind::Armed => Level::Debug,
+            // It passes by itself within seconds.
+            Self::DispatchHeld {
+                reason:
+                    HoldReason::Starting
+                    | HoldReason::EnterPending
+                    | HoldReason::MakingWay
+                    | HoldReason::Grouping,
+                ..
+            } => Level::Debug,
             // The session's own line says it.
             Self::ControlCommand {
                 effect: Effect::Spawned,

@@ -124,7 +124,7 @@ vocabulary! {
         error: Option<String>,
     }
     /// A delivery waits for a condition; waiting costs no attempt.
-    DispatchHeld = "dispatch.held", Info {
+    DispatchHeld = "dispatch.held", Info | Debug {
         #[serde(flatten)] about: About,
         reason: HoldReason,
         tmux_target: Option<SessionName>,

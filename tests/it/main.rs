@@ -14,3 +14,4 @@ mod demo;
 mod demo_agent;
 mod poll;
 mod support;
+mod ui;
