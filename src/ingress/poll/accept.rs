@@ -41,7 +41,17 @@ impl RepoCycle<'_> {
                 ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => {}
             }
         }
-        self.poller.wake.notify_one();
+        let waits = accepted
+            .arrivals
+            .iter()
+            .any(|outcome| matches!(outcome, ArrivalOutcome::New { .. }))
+            || accepted
+                .sightings
+                .iter()
+                .any(|sighted| !sighted.deliveries.is_empty());
+        if waits {
+            self.poller.wake.notify_one();
+        }
         Ok(())
     }
 
