@@ -17,8 +17,8 @@ test: prerequisites ## Run every test
 check: prerequisites ## Check format, lints, documentation, dependencies and generated references
 	@.ci/check
 
-bench: prerequisites ## Measure, and print the figures beside their targets
-	$(CARGO) bench --locked
+bench: prerequisites ## Measure, and print the figures beside their targets (ARGS=--json for JSON)
+	@$(CARGO) bench --locked --quiet --bench figures -- $(ARGS)
 
 tools: ## Install the optional checkers that `make check` uses when they are there
 	$(CARGO) install --locked cargo-deny cargo-machete

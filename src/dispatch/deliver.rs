@@ -167,12 +167,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(text) => text,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        self.deduper.begin_attempt(claim).await?;
         let expires_at = self.clock.now() + INTENT_LIFE;
         let intent = Intent {
             owner: session.owner.clone(),
             expires_at,
         };
+        // Counts the attempt too: one write to the disk before the paste instead of two.
         self.deduper.store_intent(claim, &intent).await?;
         let submit_gap = harness.submit_gap();
         let said = Message {

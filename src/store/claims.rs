@@ -38,10 +38,12 @@ macro_rules! free {
 }
 pub(super) use free;
 
+/// The plus keeps the rows in the order of `class` and `id`, where the first that is due ends the
+/// search; by time, a backlog would be sorted whole for each claim.
 pub(super) const OLDEST_DUE: &str = concat!(
     "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
     free!(),
-    " AND d.next_at <= $2 ORDER BY d.class, d.id LIMIT 1"
+    " AND +d.next_at <= $2 ORDER BY d.class, d.id LIMIT 1"
 );
 
 const THIS_ONE: &str = concat!(

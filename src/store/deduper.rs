@@ -17,10 +17,11 @@ use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, HoldReason, TmuxSocket, WorkItemRef,
 };
 
+/// In the order of time, so that the first free row ends the search.
 pub(super) const NEXT_DUE: &str = concat!(
-    "SELECT MIN(next_at) FROM (SELECT d.next_at FROM deliveries d WHERE ",
+    "SELECT MIN(next_at) FROM (SELECT next_at FROM (SELECT d.next_at FROM deliveries d WHERE ",
     free!(),
-    " UNION ALL SELECT c.lease_until AS next_at FROM deliveries c WHERE c.claim_lead = 1 \
+    " ORDER BY d.next_at LIMIT 1) AS waiting UNION ALL SELECT c.lease_until AS next_at FROM deliveries c WHERE c.claim_lead = 1 \
      AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
      AND s.status <> 'closed' AND s.host <> $1)) AS due"
 );

@@ -25,7 +25,7 @@ pub struct CursorUpdate {
     pub etag: Option<String>,
     /// Where the next page starts, by the server's clock.
     pub since: Option<DateTime<Utc>>,
-    /// When the list was read without an error.
+    /// When the list was read.
     pub last_success: DateTime<Utc>,
 }
 

@@ -22,7 +22,7 @@ pub struct Cursor {
     pub etag: Option<String>,
     /// Where the next page starts, by the server's clock.
     pub since: Option<DateTime<Utc>>,
-    /// When the list was last read without an error.
+    /// When the list was last read with something new in it.
     pub last_success: DateTime<Utc>,
 }
 

@@ -46,7 +46,17 @@ impl RepoCycle<'_> {
                 ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => {}
             }
         }
-        self.poller.wake.notify_one();
+        let waits = accepted
+            .arrivals
+            .iter()
+            .any(|outcome| matches!(outcome, ArrivalOutcome::New { .. }))
+            || accepted
+                .sightings
+                .iter()
+                .any(|sighted| !sighted.deliveries.is_empty());
+        if waits {
+            self.poller.wake.notify_one();
+        }
         Ok(())
     }
 

@@ -175,7 +175,13 @@ impl RepoCycle<'_> {
     }
 
     /// Moves a list's cursor, after everything that it stands for was accepted.
+    ///
+    /// A list that stands where it stood is not written again: an idle cycle only reads.
     pub(super) async fn finish(&mut self, cursor: CursorUpdate) -> Result<(), StepError> {
+        let known = self.poller.store.ledger().cursor(&cursor.name).await?;
+        if known.is_some_and(|known| known.etag == cursor.etag && known.since == cursor.since) {
+            return Ok(());
+        }
         self.accept(Acceptance {
             cursor: Some(cursor),
             ..Acceptance::default()

@@ -385,17 +385,48 @@ async fn no_step_of_a_delivery_reads_what_is_settled() {
         settle::SETTLE,
         queue::NOT_DONE,
     ] {
-        let explained = format!("EXPLAIN QUERY PLAN {statement}");
-        let plan = sqlx::query(sqlx::AssertSqlSafe(explained))
-            .fetch_all(&world.store.readers)
-            .await
-            .unwrap();
-        for row in &plan {
-            let step: String = row.get("detail");
-            let open_rows = ["one_claim", "waiting", "queue", "by_token", "abandoned"];
+        for step in plan(&world, statement).await {
+            let open_rows = [
+                "one_claim",
+                "waiting",
+                "due",
+                "queue",
+                "by_token",
+                "abandoned",
+            ];
             let partial = open_rows.iter().any(|index| step.contains(index));
             let whole = step.starts_with("SCAN") && !step.contains("CONSTANT ROW");
             assert!(!whole || partial, "{statement}: {step}");
         }
     }
+}
+
+#[tokio::test]
+async fn one_claim_reads_neither_a_backlog_nor_what_is_held_to_its_end() {
+    let world = World::new().await;
+    for (statement, index) in [
+        (claims::OLDEST_DUE, "deliveries_waiting"),
+        (deduper::NEXT_DUE, "deliveries_due"),
+    ] {
+        let plan = plan(&world, statement).await;
+        assert!(
+            plan.contains(&format!("SCAN d USING INDEX {index}")),
+            "{plan:#?}"
+        );
+        assert!(
+            !plan.iter().any(|step| step.contains("TEMP B-TREE")),
+            "{plan:#?}"
+        );
+    }
+}
+
+async fn plan(world: &World, statement: &'static str) -> Vec<String> {
+    let explained = format!("EXPLAIN QUERY PLAN {statement}");
+    sqlx::query(sqlx::AssertSqlSafe(explained))
+        .fetch_all(&world.store.readers)
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.get("detail"))
+        .collect()
 }

@@ -1,0 +1,69 @@
+//! How long a comment takes from the inbox to the agent's terminal.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use serde_json::Value;
+use the_loop::demo::github::LocalGitHub;
+
+use super::Result;
+use super::figure::{Figure, Other, Samples, progress};
+use super::reader::{self, read_at};
+use super::usage::to_f64;
+use super::world::{ADA, LABEL, World, wait_for};
+
+const COMMENTS: u64 = 50;
+const REPO: &str = "demo/app";
+
+pub(crate) async fn measure() -> Result<Vec<Figure>> {
+    progress("comment to screen");
+    let github = LocalGitHub::start().await?;
+    github.without_budget();
+    github.repo(REPO);
+    let world = World::new(&github.url(), &[REPO.to_owned()], 1)?;
+    let _daemon = world.run(&["poll", "start", "-q"])?;
+    let issue = github.open_issue(REPO, ADA, "Work", "What to do.");
+    github.label(REPO, issue, ADA, LABEL)?;
+    github.comment(REPO, issue, ADA, "the-loop start")?;
+    wait_for("the session", || {
+        world.events().contains("\"session.spawned\"").then_some(())
+    })
+    .await?;
+
+    let mut samples = Samples::default();
+    for number in 0..COMMENTS {
+        let text = format!("Remark {number:03} of many.");
+        let comment = github.comment(REPO, issue, ADA, &text)?;
+        let read = wait_for("the comment on the terminal", || {
+            read_at(&world.path("read.jsonl"), &text)
+        })
+        .await?;
+        let accepted = wait_for("its acceptance in the log", || {
+            accepted_at(&world.events(), comment)
+        })
+        .await?;
+        samples.add_ms(to_f64(i64::try_from(read)? - accepted) / 1e3);
+        // The cycles keep their pace; the comments must not keep theirs.
+        let pause = 100 + reader::now() % 400;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    Ok(vec![
+        Figure::new("comment accepted → text on the agent's terminal")
+            .spread(&samples, Other::Worst)
+            .target(8.0)
+            .python("11.5 ms (from its receipt; p99 16.2)"),
+    ])
+}
+
+/// Returns when the event log says that a comment was accepted, in microseconds since the epoch.
+///
+/// The log counts whole milliseconds, so up to one is measured too much.
+fn accepted_at(events: &str, comment: u64) -> Option<i64> {
+    let key = format!(":issue_comment:{comment}@");
+    let line = events
+        .lines()
+        .rfind(|line| line.contains("\"inbox.accepted\"") && line.contains(&key))?;
+    let record: Value = serde_json::from_str(line).ok()?;
+    let at = DateTime::parse_from_rfc3339(record["ts"].as_str()?).ok()?;
+    Some(at.timestamp_micros())
+}
