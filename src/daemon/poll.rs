@@ -266,7 +266,12 @@ impl Daemon {
     /// Records that this host lives.
     async fn check_in(&self) {
         let version = env!("CARGO_PKG_VERSION");
-        if let Err(error) = self.services.store.record_host(&machine_name(), version).await {
+        if let Err(error) = self
+            .services
+            .store
+            .record_host(&machine_name(), version)
+            .await
+        {
             tracing::error!("{error}");
         }
     }
