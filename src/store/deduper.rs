@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
 use super::claims::{self, IsDead, Wanted, free};
 use super::effects::{self, SessionChange};
-use super::enqueue::group_key;
+use super::enqueue::{closed_group, group_key};
 use super::error::Fault;
 use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
@@ -175,7 +175,7 @@ impl Deduper {
         let group = group_key(&claim.first().event);
         let closed = group
             .as_ref()
-            .map(|group| format!("{group}!{}", claim.first().id));
+            .map(|group| closed_group(group, claim.first().id));
         let rows = sqlx::query(
             "UPDATE deliveries SET attempts = attempts + 1 - attempt_begun, attempt_begun = 1, \
              batch = CASE WHEN batch = $2 THEN $3 ELSE batch END, intent_owner = COALESCE($4, intent_owner), \
