@@ -168,6 +168,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 break Err(error);
             }
             let pause = match self.until_due().await {
+                // What is due finds no place before some work ends, and its end wakes this loop.
+                Ok(_) if work.len() >= self.places() => LOOK_AGAIN,
                 Ok(due) => due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
                 Err(error) => break Err(error),
             };
@@ -222,13 +224,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
 
     /// Claims until every place is taken or nothing is due.
     async fn fill(&self, work: &mut JoinSet<()>) -> Result<(), DispatchError> {
-        let places = self
-            .shared
-            .config
-            .borrow()
-            .routing
-            .max_concurrent_dispatches;
-        while work.len() < places {
+        while work.len() < self.places() {
             let Some(claim) = self
                 .shared
                 .deduper
@@ -241,6 +237,15 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             work.spawn(async move { shared.work(Arc::new(claim)).await });
         }
         Ok(())
+    }
+
+    /// How many deliveries are worked at once.
+    fn places(&self) -> usize {
+        self.shared
+            .config
+            .borrow()
+            .routing
+            .max_concurrent_dispatches
     }
 
     async fn until_due(&self) -> Result<Option<Duration>, DispatchError> {
