@@ -17,7 +17,7 @@ use crate::store::{SessionFilter, Store};
 pub(super) fn run(global: &Global, args: SessionsArgs) -> Result<Exit, Failure> {
     let loaded = setup::load_or_defaults(global)?;
     let config = &loaded.config;
-    match args.command {
+    match args.command.meant_on(&config.integrations.github.host) {
         SessionsCommand::List { status, json } => list(config, status, json.json),
         SessionsCommand::Show { work_item, json } => show(config, &work_item, json.json),
         SessionsCommand::Attach {

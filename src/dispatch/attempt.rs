@@ -11,16 +11,19 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::Shared;
+use super::conclude::Conclusion;
 use super::error::WorkError;
 use super::fence::fence;
 use crate::harness::{Harness, Launch};
 use crate::model::{
-    AfterEnd, BootId, DeliveryId, Ending, HostPaths, OwnerId, Phase, ProcessId, SessionName, Spec,
-    TmuxSocket, TmuxTarget, WorkItemRef,
+    AfterEnd, BootId, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, ProcessId,
+    SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
+use crate::process::identity::{Life, life_in};
 use crate::process::ticket::{self, Revoked};
 use crate::runner::{
     Address, Machine, RunnerError, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxServer,
+    Unanswered,
 };
 use crate::store::{Claim, SessionFilter};
 
@@ -69,7 +72,34 @@ pub(super) enum Ran {
     /// Nothing ran, and nothing of it will.
     NotRun(Refusal),
     /// It was started, but nothing tells where; to be looked up again.
-    Unresolved(String),
+    Unresolved(Unresolved),
+}
+
+/// What keeps an attempt from being settled.
+#[derive(Debug)]
+pub(super) struct Unresolved {
+    /// What is waited for.
+    pub(super) reason: HoldReason,
+    /// In words.
+    pub(super) why: String,
+}
+
+impl Unresolved {
+    fn ran(reason: HoldReason, why: impl Into<String>) -> Ran {
+        Ran::Unresolved(Self {
+            reason,
+            why: why.into(),
+        })
+    }
+
+    /// The conclusion of a claim that has to wait for it.
+    pub(super) fn held(self, claim: &Claim) -> Conclusion {
+        tracing::warn!(item = %claim.item.item, "a spawn is not settled yet: {}", self.why);
+        Conclusion::Held {
+            reason: self.reason,
+            again: RESOLVE_AGAIN,
+        }
+    }
 }
 
 /// Why nothing ran.
@@ -89,8 +119,10 @@ impl Refusal {
     }
 }
 
+const HOST_ENDED: &str = "its host ended before it started the agent";
+
 /// How long to wait before an unresolved attempt is looked at again.
-pub(super) const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
+const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Runs an attempt to its end.
@@ -134,7 +166,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(Revoked::AlreadyTaken) => Ok(self
                 .see_through(&attempt.address.name, &attempt.owner)
                 .await),
-            Err(error) => Ok(Ran::Unresolved(error)),
+            Err(error) => Ok(Unresolved::ran(HoldReason::Starting, error)),
         }
     }
 
@@ -183,7 +215,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Survival::Alive(target) => Ran::Up(target),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
             Survival::Failed { ending, screen } => Ran::Failed(explain(&ending, &screen)),
-            Survival::Unknown(why) => Ran::Unresolved(why),
+            Survival::Unknown(why) => Unresolved::ran(HoldReason::Starting, why),
         }
     }
 
@@ -199,7 +231,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.watch(owner, &SpawnedPane::from(&occupant)).await
             }
             Ok(_) => self.read_record(owner).await,
-            Err(why) => Ran::Unresolved(why.to_string()),
+            Err(why @ Unanswered::AgentOutlivesSession { .. }) => {
+                Unresolved::ran(HoldReason::AgentOutlivesSession, why.to_string())
+            }
+            Err(why) => Unresolved::ran(HoldReason::TmuxSilent, why.to_string()),
         }
     }
 
@@ -208,18 +243,28 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let paths = HostPaths::new(&self.config().state.root, owner);
         let record =
             blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
-        match record.map(|record| record.map(|record| record.phase)) {
-            Ok(Some(Phase::Ended {
+        let record = match record {
+            Ok(Some(record)) => record,
+            // Taken, and its host ended before it could record anything: nothing was started.
+            Ok(None) => return Ran::Failed(HOST_ENDED.to_owned()),
+            Err(error) => return Unresolved::ran(HoldReason::Starting, error),
+        };
+        let is_gone = |process| life_in(&record.boot, process) == Life::Gone;
+        match &record.phase {
+            Phase::Ended {
                 ending: Ending::Code(0),
                 ..
-            })) => Ran::EndedClean(None),
-            Ok(Some(Phase::Ended { ending, .. })) => Ran::Failed(explain(&ending, &[])),
-            Ok(Some(Phase::Starting | Phase::Running { .. })) => {
-                Ran::Unresolved("the agent runs, but its session is not found".to_owned())
+            } => Ran::EndedClean(None),
+            Phase::Ended { ending, .. } => Ran::Failed(explain(ending, &[])),
+            // Its host was killed with it, or before it: nobody is left to record the end.
+            Phase::Running { harness } if is_gone(harness) && is_gone(&record.host) => {
+                Ran::Failed("it ended, and so did its host before it recorded how".to_owned())
             }
-            // Taken, and its host ended before it could record anything: nothing was started.
-            Ok(None) => Ran::Failed("its host ended before it started the agent".to_owned()),
-            Err(error) => Ran::Unresolved(error),
+            Phase::Starting if is_gone(&record.host) => Ran::Failed(HOST_ENDED.to_owned()),
+            Phase::Starting | Phase::Running { .. } => Unresolved::ran(
+                HoldReason::AgentOutlivesSession,
+                "the agent runs, but its session is not found",
+            ),
         }
     }
 
@@ -230,7 +275,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ran::NotRun(Refusal::Answered("its ticket was never taken".to_owned()))
             }
             Ok(Revoked::AlreadyTaken) => self.see_through(name, owner).await,
-            Err(error) => Ran::Unresolved(error),
+            Err(error) => Unresolved::ran(HoldReason::Starting, error),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
+
 use super::Shared;
 use super::error::WorkError;
 use super::records;
@@ -52,6 +54,8 @@ pub(super) struct Failure {
     pub(super) step: Step,
     /// In words, with the remedy where there is one.
     pub(super) error: String,
+    /// Until when its paste may still be served: a spent delivery is not given up before.
+    pub(super) open_until: Option<DateTime<Utc>>,
 }
 
 /// Which step of a dispatch failed.
@@ -72,6 +76,16 @@ impl Conclusion {
         Self::Failed(Failure {
             step,
             error: error.to_string(),
+            open_until: None,
+        })
+    }
+
+    /// A failed paste, which tmux may still serve until then.
+    pub(super) fn failed_paste(open_until: DateTime<Utc>, error: impl std::fmt::Display) -> Self {
+        Self::Failed(Failure {
+            step: Step::Delivery,
+            error: error.to_string(),
+            open_until: Some(open_until),
         })
     }
 }
@@ -149,10 +163,25 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     async fn failed(&self, claim: &Arc<Claim>, failure: Failure) -> Result<(), WorkError> {
         let config = self.config();
-        let again = claim.attempts() < config.polling.max_retries;
+        let budget = config.polling.max_retries;
+        // Whatever failed is an attempt, also where nothing was sent: nothing fails for ever.
+        if claim.attempts() < budget {
+            self.deduper.begin_attempt(claim).await?;
+        }
         self.deduper.note_error(claim, &failure.error).await?;
-        if again {
-            let at = self.clock.now() + config.polling.interval;
+        let now = self.clock.now();
+        let next = now + config.polling.interval;
+        // The tick past the expiry, because tmux and the store compare whole units.
+        let decided = failure
+            .open_until
+            .map(|until| until + TimeDelta::seconds(1));
+        let at = if claim.attempts() < budget {
+            Some(next)
+        } else {
+            decided.filter(|at| *at > now).map(|at| at.max(next))
+        };
+        let again = at.is_some();
+        if let Some(at) = at {
             self.deduper.release(claim, Release::Retry { at }).await?;
         } else {
             let rearm = match failure.step {

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
-
 use super::Shared;
 use super::conclude::{Conclusion, Delivered, Step};
 use super::error::WorkError;
@@ -19,9 +17,12 @@ use crate::runner::{
 };
 use crate::store::{Claim, Intent, SessionChange};
 
-/// How long a paste may be served late by tmux before its guard refuses it. Shorter than the time
-/// between two attempts, so that a spent delivery's last paste is decided before it is given up.
-const INTENT_LIFE: TimeDelta = TimeDelta::seconds(20);
+/// A paste may be served late by tmux for so many times the wait for an answer, before its guard
+/// refuses it.
+const LATE_ANSWERS: u32 = 2;
+
+/// The shortest time after which a guard may refuse; tmux compares whole seconds.
+const SHORTEST_LIFE: Duration = Duration::from_secs(2);
 
 /// How long a delivery waits for a silent tmux before it asks whether it still is.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -73,7 +74,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Earlier::Said => {
                 return Ok(self.arrived(claim, &session, &name, Repeat::No, Road::Straight));
             }
-            Earlier::Unknown(why) => return Ok(Self::unanswered(&why)),
+            // Whether the text is in cannot be told: nothing is sent, and nothing given up.
+            Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
             Earlier::Unsaid if claim.attempts() >= self.config().polling.max_retries => {
                 return Ok(Conclusion::failed(
                     Step::Delivery,
@@ -134,7 +136,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(harness) => harness,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        if let Some(rest) = self.until_ready(session, harness.ready_delay()) {
+        // An occupant of another origin is not starting because it was registered just now.
+        if road != Road::IntoOccupant
+            && let Some(rest) = self.until_ready(session, harness.ready_delay())
+        {
             return Ok(Conclusion::Held {
                 reason: HoldReason::Starting,
                 again: rest,
@@ -151,7 +156,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
         self.deduper.begin_attempt(claim).await?;
-        let expires_at = self.clock.now() + INTENT_LIFE;
+        let life = (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE);
+        let expires_at = self.clock.now() + life;
         let intent = Intent {
             owner: session.owner.clone(),
             expires_at,
@@ -208,8 +214,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Box::pin(self.say_to_occupant(claim, session, name)).await
             }
             Err(RunnerError::FenceLost(_)) => Err(WorkError::Lost),
-            Err(RunnerError::Unanswered(why)) => Ok(Self::unanswered(&why)),
-            Err(error) => Ok(Conclusion::failed(Step::Delivery, error)),
+            // Nothing was sent.
+            Err(RunnerError::Unanswered(why)) if Self::is_waited_for(&why) => {
+                Ok(Self::waits_for(&why))
+            }
+            Err(error) => Ok(Conclusion::failed_paste(expires_at, error)),
         }
     }
 
@@ -274,20 +283,39 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// What an unanswered question comes to: a failure that is retried (AC2), or a hold where it is
     /// known what is waited for, which costs nothing.
     pub(super) fn unanswered(why: &Unanswered) -> Conclusion {
-        match why {
-            Unanswered::Silent { next } => Conclusion::Held {
-                reason: HoldReason::TmuxSilent,
-                again: (*next).clamp(LOOK_AGAIN_SOON, SILENCE),
-            },
-            Unanswered::AgentOutlivesSession { .. } => Conclusion::Held {
-                reason: HoldReason::AgentOutlivesSession,
-                again: SILENCE,
-            },
-            other => Conclusion::failed(Step::Delivery, other),
+        if Self::is_waited_for(why) {
+            Self::waits_for(why)
+        } else {
+            Conclusion::failed(Step::Delivery, why)
+        }
+    }
+
+    fn is_waited_for(why: &Unanswered) -> bool {
+        matches!(
+            why,
+            Unanswered::Silent { .. } | Unanswered::AgentOutlivesSession { .. }
+        )
+    }
+
+    /// A hold until what was asked can be answered.
+    pub(super) fn waits_for(why: &Unanswered) -> Conclusion {
+        let (reason, again) = match why {
+            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next),
+            Unanswered::AgentOutlivesSession { .. } => (HoldReason::AgentOutlivesSession, SILENCE),
+            _ => (HoldReason::TmuxSilent, SILENCE),
+        };
+        Conclusion::Held {
+            reason,
+            again: again.clamp(LOOK_AGAIN_SOON, SILENCE),
         }
     }
 
     fn until_ready(&self, session: &Session, ready_delay: Duration) -> Option<Duration> {
+        let target = session.target.as_ref()?;
+        // One that has ended does not become ready.
+        if life_in(&target.boot, &target.harness) == Life::Gone {
+            return None;
+        }
         let ready_at = session.registered_at? + ready_delay;
         (ready_at - self.clock.now())
             .to_std()

@@ -178,6 +178,45 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 () = tokio::time::sleep(pause) => {}
             }
         };
+        self.finish(work).await;
+        outcome
+    }
+
+    /// Works all that is due, and what becomes due within a few seconds, then returns.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn drain(&self, stop: &CancellationToken) -> Result<(), DispatchError> {
+        let mut work = JoinSet::new();
+        // What looks again and again, and what is retried soon, must not keep a one-shot run for ever.
+        let until = self.shared.clock.now() + ONE_SHOT_HORIZON;
+        loop {
+            if !stop.is_cancelled() {
+                self.fill(&mut work).await?;
+            }
+            if !work.is_empty() {
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    Some(ended) = work.join_next() => report_panic(ended),
+                }
+                continue;
+            }
+            match self.until_due().await? {
+                Some(due) if self.shared.clock.now() + due <= until => {
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = tokio::time::sleep(due.max(Duration::from_millis(5))) => {}
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.finish(work).await;
+        Ok(())
+    }
+
+    /// Lets what is under way come to its end, but not for ever.
+    async fn finish(&self, mut work: JoinSet<()>) {
         self.shared.afterwards.close();
         let finished = tokio::time::timeout(FINISH, async {
             while let Some(ended) = work.join_next().await {
@@ -191,33 +230,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 FINISH.as_secs()
             );
         }
-        outcome
-    }
-
-    /// Works all that is due, and what becomes due within a few seconds, then returns.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn drain(&self, stop: &CancellationToken) -> Result<(), DispatchError> {
-        let mut work = JoinSet::new();
-        loop {
-            if !stop.is_cancelled() {
-                self.fill(&mut work).await?;
-            }
-            if let Some(ended) = work.join_next().await {
-                report_panic(ended);
-                continue;
-            }
-            match self.until_due().await? {
-                Some(due) if due <= ONE_SHOT_HORIZON && !stop.is_cancelled() => {
-                    tokio::time::sleep(due.max(Duration::from_millis(5))).await;
-                }
-                _ => break,
-            }
-        }
-        self.shared.afterwards.close();
-        self.shared.afterwards.wait().await;
-        Ok(())
     }
 
     /// Claims until every place is taken or nothing is due.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
+use super::attempt::{Attempt, Ran, Refusal};
 use super::conclude::{Conclusion, Step};
 use super::deliver::Road;
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::Repeat;
 use crate::harness::{Harness, Launch};
-use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
+use crate::model::{HarnessSessionId, OwnerId, Session, SessionName, TmuxTarget};
 use crate::runner::{Machine, Probe, TmuxServer};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
 use crate::workspace;
@@ -191,13 +191,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, refusal.into_text()))
             }
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "a respawn is not resolved yet: {why}");
-                Ok(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                })
-            }
+            Ran::Unresolved(unresolved) => Ok(unresolved.held(claim)),
         }
     }
 
@@ -252,13 +246,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 };
                 self.registry.register(claim, &registered).await?;
             }
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {why}");
-                return Ok(Err(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                }));
-            }
+            Ran::Unresolved(unresolved) => return Ok(Err(unresolved.held(claim))),
             _ => self.registry.abandon_attempt(claim, session.id).await?,
         }
         let open = self.registry.open_session(claim.item.id).await?;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
+use super::attempt::{Attempt, Ran, Refusal};
 use super::conclude::{Conclusion, Delivered, Step};
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::{Repeat, SpawnFailure};
 use crate::harness::Harness;
-use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
+use crate::model::{HarnessSessionId, OwnerId, Session, SessionName, TmuxTarget};
 use crate::runner::{Address, Machine, TmuxServer};
 use crate::store::{Claim, NewSession, Registered, SessionChange};
 use crate::workspace;
@@ -122,13 +122,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ran::Up(target) => return Ok(self.spawned(claim, session, name, Some(target))),
             // Started and ended in its window: it read its prompt, as far as anybody can tell.
             Ran::EndedClean(target) => return Ok(self.spawned(claim, session, name, target)),
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
-                return Ok(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                });
-            }
+            Ran::Unresolved(unresolved) => return Ok(unresolved.held(claim)),
             Ran::Unclearable(detail) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Conclusion::Skipped { detail });

@@ -15,6 +15,9 @@ use crate::store::{Claim, ItemRow, Release};
 /// How long a delivery that waits for a person waits before it looks again by itself.
 pub(super) const LOOK_AGAIN_SOON: Duration = Duration::from_secs(2);
 
+/// How long a delivery of a paused session sleeps: a resume wakes it.
+const WHILE_PAUSED: Duration = Duration::from_secs(600);
+
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Works a claim to its end, whatever that is.
     pub(super) async fn work(&self, claim: Arc<Claim>) {
@@ -80,7 +83,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             SessionStatus::Paused => Ok(Conclusion::Held {
                 reason: HoldReason::SessionPaused,
-                again: LOOK_AGAIN_SOON,
+                again: WHILE_PAUSED,
             }),
             SessionStatus::Spawning => self.continue_spawn(claim, session).await,
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {

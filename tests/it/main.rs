@@ -10,4 +10,6 @@
 )]
 
 mod demo_agent;
+mod dispatch;
+mod sessions;
 mod support;

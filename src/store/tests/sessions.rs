@@ -219,6 +219,16 @@ async fn a_reset_takes_all_named_items_or_none() {
     assert_eq!((dry[0].sessions.len(), dry[0].queued), (1, 1));
     assert!(registry.get(session.id).await.unwrap().is_some());
 
+    // Not under an agent that may run.
+    let refused = registry.reset(&both[..1], ResetMode::Apply).await;
+    assert!(
+        matches!(refused, Err(StoreError::SessionOpen { .. })),
+        "{refused:?}"
+    );
+    world
+        .change(SessionChange::Close(session.id))
+        .await
+        .unwrap();
     registry.reset(&both[..1], ResetMode::Apply).await.unwrap();
 
     assert_eq!(registry.get(session.id).await.unwrap(), None);

@@ -102,7 +102,14 @@ impl<'a> TheLoop<'a> {
     /// Writes the configuration and returns its path. JSON is YAML too.
     pub(crate) fn config_file(&self) -> PathBuf {
         let path = self.scratch.path("cli-config.yaml");
-        fs::write(&path, format!("{:#}\n", self.config)).unwrap();
+        let text = format!("{:#}\n", self.config);
+        // Programs that run already read it: never a half one, and not anew without a change.
+        if fs::read_to_string(&path).is_ok_and(|there| there == text) {
+            return path;
+        }
+        let partial = self.scratch.path("cli-config.partial");
+        fs::write(&partial, text).unwrap();
+        fs::rename(&partial, &path).unwrap();
         path
     }
 
