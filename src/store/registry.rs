@@ -308,7 +308,13 @@ impl SessionRegistry {
                 return Err(Fault::SessionOpen(report.item.clone()));
             }
             match mode {
-                ResetMode::Apply => tx.commit().await?,
+                ResetMode::Apply => {
+                    // Its agent runs, or is about to: whoever resets ends it first.
+                    if let Some(open) = reports.iter().find(|report| report.is_open()) {
+                        return Err(Fault::SessionOpen(open.item.clone()));
+                    }
+                    tx.commit().await?;
+                }
                 ResetMode::DryRun => tx.rollback().await?,
             }
             Ok(reports)
@@ -332,7 +338,10 @@ impl SessionRegistry {
             .await?;
         effects::clear_control(conn, row.id).await?;
         let now = self.store.now_ms();
-        let queued = effects::drop_queued(conn, row.id, DropReason::Reset, i64::MAX, now).await?;
+        let queued =
+            effects::drop_queued(conn, row.id, DropReason::Reset, (i64::MAX, i64::MIN), now)
+                .await?
+                .len() as u64;
         sqlx::query("UPDATE work_items SET dirty_mark = dirty_mark + 1 WHERE id = $1")
             .bind(row.id)
             .execute(&mut *conn)
