@@ -11,7 +11,6 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::Shared;
-use super::conclude::Conclusion;
 use super::error::WorkError;
 use super::fence::fence;
 use crate::harness::{Harness, Launch};
@@ -77,34 +76,7 @@ pub(super) enum Ran {
     /// Nothing ran, and nothing of it will.
     NotRun(Refusal),
     /// It was started, but nothing tells where; to be looked up again.
-    Unresolved(Unresolved),
-}
-
-/// What keeps an attempt from being settled.
-#[derive(Debug)]
-pub(super) struct Unresolved {
-    /// What is waited for.
-    pub(super) reason: HoldReason,
-    /// In words.
-    pub(super) why: String,
-}
-
-impl Unresolved {
-    fn ran(reason: HoldReason, why: impl Into<String>) -> Ran {
-        Ran::Unresolved(Self {
-            reason,
-            why: why.into(),
-        })
-    }
-
-    /// The conclusion of a claim that has to wait for it.
-    pub(super) fn held(self, claim: &Claim) -> Conclusion {
-        tracing::warn!(item = %claim.item.item, "a spawn is not settled yet: {}", self.why);
-        Conclusion::Held {
-            reason: self.reason,
-            again: RESOLVE_AGAIN,
-        }
-    }
+    Unresolved(String),
 }
 
 /// Whether an agent that failed may have read its prompt.
@@ -134,10 +106,8 @@ impl Refusal {
     }
 }
 
-const HOST_ENDED: &str = "its host ended before it started the agent";
-
 /// How long to wait before an unresolved attempt is looked at again.
-const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Runs an attempt to its end.
@@ -182,7 +152,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(Revoked::AlreadyTaken) => Ok(self
                 .see_through(&attempt.address.name, &attempt.owner)
                 .await),
-            Err(error) => Ok(Unresolved::ran(HoldReason::Starting, error)),
+            Err(error) => Ok(Ran::Unresolved(error)),
         }
     }
 
@@ -233,10 +203,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.watch(owner, &SpawnedPane::from(&occupant)).await
             }
             Ok(_) => self.read_record(owner).await,
-            Err(why @ Unanswered::AgentOutlivesSession { .. }) => {
-                Unresolved::ran(HoldReason::AgentOutlivesSession, why.to_string())
-            }
-            Err(why) => Unresolved::ran(HoldReason::TmuxSilent, why.to_string()),
+            Err(why) => Ran::Unresolved(why.to_string()),
         }
     }
 
@@ -278,7 +245,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ran::NotRun(Refusal::Answered("its ticket was never taken".to_owned()))
             }
             Ok(Revoked::AlreadyTaken) => self.see_through(name, owner).await,
-            Err(error) => Unresolved::ran(HoldReason::Starting, error),
+            Err(error) => Ran::Unresolved(error),
         }
     }
 }

@@ -171,19 +171,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
         let again = claim.attempts() < config.polling.max_retries;
         self.deduper.note_error(claim, &failure.error).await?;
-        let now = self.clock.now();
-        let next = now + config.polling.interval;
-        // The tick past the expiry, because tmux and the store compare whole units.
-        let decided = failure
-            .open_until
-            .map(|until| until + TimeDelta::seconds(1));
-        let at = if claim.attempts() < budget {
-            Some(next)
-        } else {
-            decided.filter(|at| *at > now).map(|at| at.max(next))
-        };
-        let again = at.is_some();
-        if let Some(at) = at {
+        if again {
+            let at = self.clock.now() + config.polling.interval;
             self.deduper.release(claim, Release::Retry { at }).await?;
         } else if let Some(at) = failure.undecided_until {
             self.deduper.release(claim, Release::Retry { at }).await?;

@@ -151,10 +151,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(harness) => harness,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        // An occupant of another origin is not starting because it was registered just now.
-        if road != Road::IntoOccupant
-            && let Some(rest) = self.until_ready(session, harness.ready_delay())
-        {
+        if let Some(rest) = self.until_ready(session, harness.ready_delay()) {
             return Ok(Conclusion::Held {
                 reason: HoldReason::Starting,
                 again: rest,
@@ -302,30 +299,16 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// What an unanswered question comes to: a failure that is retried (AC2), or a hold where it is
     /// known what is waited for, which costs nothing.
     pub(super) fn unanswered(why: &Unanswered) -> Conclusion {
-        if Self::is_waited_for(why) {
-            Self::waits_for(why)
-        } else {
-            Conclusion::failed(Step::Delivery, why)
-        }
-    }
-
-    fn is_waited_for(why: &Unanswered) -> bool {
-        matches!(
-            why,
-            Unanswered::Silent { .. } | Unanswered::AgentOutlivesSession { .. }
-        )
-    }
-
-    /// A hold until what was asked can be answered.
-    pub(super) fn waits_for(why: &Unanswered) -> Conclusion {
-        let (reason, again) = match why {
-            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next),
-            Unanswered::AgentOutlivesSession { .. } => (HoldReason::AgentOutlivesSession, SILENCE),
-            _ => (HoldReason::TmuxSilent, SILENCE),
-        };
-        Conclusion::Held {
-            reason,
-            again: again.clamp(LOOK_AGAIN_SOON, SILENCE),
+        match why {
+            Unanswered::Silent { next } => Conclusion::Held {
+                reason: HoldReason::TmuxSilent,
+                again: (*next).clamp(LOOK_AGAIN_SOON, SILENCE),
+            },
+            Unanswered::AgentOutlivesSession { .. } => Conclusion::Held {
+                reason: HoldReason::AgentOutlivesSession,
+                again: SILENCE,
+            },
+            other => Conclusion::failed(Step::Delivery, other),
         }
     }
 

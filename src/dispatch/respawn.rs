@@ -200,7 +200,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, refusal.into_text()))
             }
-            Ran::Unresolved(unresolved) => Ok(unresolved.held(claim)),
+            Ran::Unresolved(why) => {
+                tracing::warn!(item = %claim.item.item, "a respawn is not resolved yet: {why}");
+                Ok(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: RESOLVE_AGAIN,
+                })
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, Ran, Refusal};
+use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
 use super::conclude::{Conclusion, Delivered, Step};
 use super::deliver::earlier_repeat;
 use super::error::WorkError;
@@ -132,7 +132,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ran::Up(target) => return Ok(self.spawned(claim, session, name, Some(target))),
             // Started and ended in its window: it read its prompt, as far as anybody can tell.
             Ran::EndedClean(target) => return Ok(self.spawned(claim, session, name, target)),
-            Ran::Unresolved(unresolved) => return Ok(unresolved.held(claim)),
+            Ran::Unresolved(why) => {
+                tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
+                return Ok(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: RESOLVE_AGAIN,
+                });
+            }
             Ran::Unclearable(detail) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Conclusion::Skipped { detail });

@@ -144,7 +144,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             SessionStatus::Paused => Ok(Conclusion::Held {
                 reason: HoldReason::SessionPaused,
-                again: WHILE_PAUSED,
+                again: LOOK_AGAIN_SOON,
             }),
             SessionStatus::Spawning => self.continue_spawn(claim, session).await,
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {

@@ -286,18 +286,19 @@ macro_rules! not_being_spawned {
 }
 pub(super) use not_being_spawned;
 
-/// Drops what waits for an item before the place `before`.
+/// Drops what waits for an item before the place `before` and came in after `since`; returns it.
 pub(super) async fn drop_queued(
     conn: &mut SqliteConnection,
     item: i64,
     reason: DropReason,
     (before, since): (i64, i64),
     now: i64,
-) -> Result<u64, Fault> {
-    let done = sqlx::query(concat!(
+) -> Result<Vec<DeliveryId>, Fault> {
+    let rows = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE item_id = $1 \
-         AND state IN ('pending', 'held') AND number < $4",
-        not_being_spawned!()
+         AND state IN ('pending', 'held') AND number < $4 AND accepted_at > $5",
+        not_being_spawned!(),
+        " RETURNING id"
     ))
     .bind(item)
     .bind(reason.as_str())

@@ -308,13 +308,7 @@ impl SessionRegistry {
                 return Err(Fault::SessionOpen(report.item.clone()));
             }
             match mode {
-                ResetMode::Apply => {
-                    // Its agent runs, or is about to: whoever resets ends it first.
-                    if let Some(open) = reports.iter().find(|report| report.is_open()) {
-                        return Err(Fault::SessionOpen(open.item.clone()));
-                    }
-                    tx.commit().await?;
-                }
+                ResetMode::Apply => tx.commit().await?,
                 ResetMode::DryRun => tx.rollback().await?,
             }
             Ok(reports)
