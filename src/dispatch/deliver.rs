@@ -19,9 +19,12 @@ use crate::runner::{
 };
 use crate::store::{Claim, Intent, SessionChange};
 
-/// How long a paste may be served late by tmux before its guard refuses it. A spent delivery is not
-/// given up before.
-const INTENT_LIFE: TimeDelta = TimeDelta::seconds(20);
+/// A paste may be served late by tmux for so many times the wait for an answer, before its guard
+/// refuses it.
+const LATE_ANSWERS: u32 = 2;
+
+/// The shortest time after which a guard may refuse; tmux compares whole seconds.
+const SHORTEST_LIFE: Duration = Duration::from_secs(2);
 
 /// How long a delivery waits for a silent tmux before it asks whether it still is.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -77,14 +80,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.press_enter_later(&address, self.submit_gap(&session));
                 return Ok(self.arrived(claim, &session, &name, Repeat::No, Road::Straight));
             }
-            // A spent delivery is given up only when it is known that its text is not there.
-            Earlier::Unknown(_) if spent => {
-                return Ok(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: SILENCE,
-                });
-            }
-            Earlier::Unknown(why) => return Ok(Self::unanswered(&why)),
+            // Whether the text is in cannot be told: nothing is sent, and nothing given up.
+            Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
             Earlier::Unsaid | Earlier::Lost if spent => {
                 return Ok(Conclusion::failed(
                     Step::Delivery,
@@ -151,7 +148,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(harness) => harness,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        if let Some(rest) = self.until_ready(session, harness.ready_delay()) {
+        // An occupant of another origin is not starting because it was registered just now.
+        if road != Road::IntoOccupant
+            && let Some(rest) = self.until_ready(session, harness.ready_delay())
+        {
             return Ok(Conclusion::Held {
                 reason: HoldReason::Starting,
                 again: rest,
@@ -167,7 +167,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(text) => text,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        let expires_at = self.clock.now() + INTENT_LIFE;
+        let life = (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE);
+        let expires_at = self.clock.now() + life;
         let intent = Intent {
             owner: session.owner.clone(),
             expires_at,
@@ -300,19 +301,31 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// known what is waited for, which costs nothing.
     pub(super) fn unanswered(why: &Unanswered) -> Conclusion {
         match why {
-            Unanswered::Silent { next } => Conclusion::Held {
-                reason: HoldReason::TmuxSilent,
-                again: (*next).clamp(LOOK_AGAIN_SOON, SILENCE),
-            },
-            Unanswered::AgentOutlivesSession { .. } => Conclusion::Held {
-                reason: HoldReason::AgentOutlivesSession,
-                again: SILENCE,
-            },
+            Unanswered::Silent { .. } | Unanswered::AgentOutlivesSession { .. } => {
+                Self::waits_for(why)
+            }
             other => Conclusion::failed(Step::Delivery, other),
         }
     }
 
+    /// A hold until what was asked can be answered.
+    fn waits_for(why: &Unanswered) -> Conclusion {
+        let (reason, again) = match why {
+            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next),
+            Unanswered::AgentOutlivesSession { .. } => (HoldReason::AgentOutlivesSession, SILENCE),
+            _ => (HoldReason::TmuxSilent, SILENCE),
+        };
+        Conclusion::Held {
+            reason,
+            again: again.clamp(LOOK_AGAIN_SOON, SILENCE),
+        }
+    }
+
     fn until_ready(&self, session: &Session, ready_delay: Duration) -> Option<Duration> {
+        // One that has ended does not become ready.
+        if Self::harness_is_gone(session) {
+            return None;
+        }
         let started = session.registered_at?;
         let now = self.clock.now();
         // A clock that was put back must not make an agent young again.

@@ -28,6 +28,9 @@ pub(super) enum Worked {
     Waits,
 }
 
+/// How long a delivery of a paused session sleeps: a resume wakes it.
+const WHILE_PAUSED: Duration = Duration::from_secs(600);
+
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Works a claim to its end, whatever that is.
     pub(super) async fn work(&self, claim: Arc<Claim>) -> Worked {
@@ -144,7 +147,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             SessionStatus::Paused => Ok(Conclusion::Held {
                 reason: HoldReason::SessionPaused,
-                again: LOOK_AGAIN_SOON,
+                again: WHILE_PAUSED,
             }),
             SessionStatus::Spawning => self.continue_spawn(claim, session).await,
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {

@@ -40,7 +40,7 @@ fn a_paused_session_hears_nothing_of_the_pause_and_goes_on_when_resumed() {
     let nothing = world.run(&["sessions", "resume", &item]);
     assert_eq!(nothing.code(), 1);
     assert!(
-        nothing.stderr.contains("nothing-to-resume"),
+        nothing.stderr.contains("nothing is paused"),
         "{}",
         nothing.stderr
     );
