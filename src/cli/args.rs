@@ -202,6 +202,24 @@ pub(crate) enum SessionsCommand {
     },
 }
 
+impl SessionsCommand {
+    /// Reads every work item as a person means it whose GitHub is `host`.
+    pub(crate) fn meant_on(mut self, host: &str) -> Self {
+        let mean = |item: &mut WorkItemRef| *item = item.clone().meant_on(host);
+        match &mut self {
+            Self::List { .. } => {}
+            Self::Show { work_item, .. } | Self::Attach { work_item, .. } => mean(work_item),
+            Self::Start(steer)
+            | Self::Pause(steer)
+            | Self::Resume(steer)
+            | Self::Stop(steer)
+            | Self::Close { steer, .. } => mean(&mut steer.work_item),
+            Self::Reset { work_items, .. } => work_items.iter_mut().for_each(mean),
+        }
+        self
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SteerArgs {
     /// The work item: o/r#15, github:o/r#15 or its URL

@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     let loaded = setup::load_or_defaults(global)?;
-    let filter = filter(args)?;
+    let filter = filter(args, &loaded.config.integrations.github.host)?;
     let path = &loaded.config.event_log.path;
     let limit = if args.limit == 0 {
         usize::MAX
@@ -64,7 +64,7 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn filter(args: &EventsArgs) -> Result<Filter, Failure> {
+fn filter(args: &EventsArgs, host: &str) -> Result<Filter, Failure> {
     let source = match args.source.as_deref() {
         None => None,
         Some(name) => match [Source::Poll, Source::GhWebhook, Source::Cli]
@@ -87,7 +87,7 @@ fn filter(args: &EventsArgs) -> Result<Filter, Failure> {
     };
     Ok(Filter {
         types: args.types.clone(),
-        work_item: args.work_item.clone(),
+        work_item: args.work_item.clone().map(|item| item.meant_on(host)),
         delivery: args.delivery.clone(),
         source,
         min_level,

@@ -3,6 +3,7 @@
 //! A command is accepted into the inbox like any event. If no daemon holds the item, this process
 //! claims it and executes it; else it waits until the holder has.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -15,16 +16,22 @@ use crate::config::Config;
 use crate::daemon::Services;
 use crate::eventlog::{self, Decision};
 use crate::model::{
-    Class, DeliveryId, DeliveryState, Detail, Edit, Event, EventKey, EventKind, ItemKind, Login,
-    OperatorCommand, Source, WorkItemRef,
+    Class, DeliveryId, DeliveryState, Detail, DropReason, Edit, Event, EventKey, EventKind,
+    ItemKind, Login, OperatorCommand, Source, TmuxFate, WorkItemRef,
 };
 use crate::store::{
     Acceptance, Arrival, ArrivalOutcome, Disposition, ItemFilter, ItemSighting, ResetMode,
-    ResetReport, Track,
+    ResetReport, StoreError, Track,
 };
 
 /// How long a command waits for whoever holds its work item.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often a reset ends sessions that come back.
+const ENDS: u32 = 3;
+
+/// Somebody else was faster.
+const NO_SESSION: &str = DropReason::NoSession.as_str();
 
 /// Which work items a reset is about.
 pub(super) enum Which {
@@ -236,7 +243,9 @@ async fn reset_all(
             .map(|row| row.item)
             .collect(),
     };
-    items.dedup();
+    // Named twice, in whatever spelling, it is reset once.
+    let mut known = HashSet::new();
+    items.retain(|item| known.insert(item.key()));
     for item in &items {
         if services.store.ledger().item(item).await?.is_none() {
             return Err(Failure::of(format!(
@@ -252,32 +261,23 @@ async fn reset_all(
             .reset(&items, ResetMode::DryRun)
             .await?);
     }
-    for item in &items {
-        let open = services
+    let mut ends = 0;
+    let reports = loop {
+        for item in &items {
+            end_session(services, item).await?;
+        }
+        ends += 1;
+        // A daemon may have started one again in between: nothing is removed under a running agent.
+        match services
             .store
             .registry()
-            .latest(item)
-            .await?
-            .filter(|session| session.status.is_open());
-        if open.is_some() {
-            let close = OperatorCommand::Close {
-                tmux: crate::model::TmuxFate::AsConfigured,
-            };
-            let (state, reason) = Box::pin(execute(services, item, close)).await?;
-            if state != DeliveryState::Delivered {
-                let why = reason.unwrap_or_else(|| state.to_string());
-                return Err(Failure::of(format!(
-                    "the session of {} was not ended ({why}); nothing was reset",
-                    item.short()
-                )));
-            }
+            .reset(&items, ResetMode::Apply)
+            .await
+        {
+            Err(StoreError::SessionOpen { .. }) if ends < ENDS => {}
+            reports => break reports?,
         }
-    }
-    let reports = services
-        .store
-        .registry()
-        .reset(&items, ResetMode::Apply)
-        .await?;
+    };
     for report in &reports {
         services.log.emit(&Decision::SessionReset {
             work_item: report.item.clone(),
@@ -292,6 +292,25 @@ async fn reset_all(
         });
     }
     Ok(reports)
+}
+
+async fn end_session(services: &Services, item: &WorkItemRef) -> Result<(), Failure> {
+    let latest = services.store.registry().latest(item).await?;
+    if !latest.is_some_and(|session| session.status.is_open()) {
+        return Ok(());
+    }
+    let close = OperatorCommand::Close {
+        tmux: TmuxFate::AsConfigured,
+    };
+    let (state, reason) = Box::pin(execute(services, item, close)).await?;
+    if state == DeliveryState::Delivered || reason.as_deref() == Some(NO_SESSION) {
+        return Ok(());
+    }
+    let why = reason.unwrap_or_else(|| state.to_string());
+    Err(Failure::of(format!(
+        "the session of {} was not ended ({why}); nothing was reset",
+        item.short()
+    )))
 }
 
 fn removed(report: &ResetReport) -> Vec<String> {

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::Shared;
 use super::conclude::{Conclusion, Delivered, Step};
 use super::error::WorkError;
@@ -69,12 +71,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 let conclusion = self.continue_spawn(claim, session).await?;
                 Ok(self.with_effect(claim, conclusion, ControlCommand::Start, Effect::Spawned))
             }
-            Some(session) if session.status == SessionStatus::Paused => Ok(self.executed(
-                claim,
-                ControlCommand::Start,
-                Effect::Resumed,
-                Some(SessionChange::Resume(session.id)),
-            )),
+            Some(session) if session.status == SessionStatus::Paused => {
+                self.go_on(claim, ControlCommand::Start, &session).await
+            }
             Some(_) => Ok(self.executed(claim, ControlCommand::Start, Effect::Noop, None)),
         }
     }
@@ -91,7 +90,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Some(session) if session.status == SessionStatus::Active => {
                 (Effect::Paused, Some(SessionChange::Pause(session.id)))
             }
-            _ => (Effect::Noop, None),
+            Some(_) => (Effect::Noop, None),
+            None => return Ok(self.remembered(claim, ControlCommand::Pause)),
         };
         Ok(self.executed(claim, ControlCommand::Pause, effect, change))
     }
@@ -106,11 +106,25 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                         claim.first().event.actor.as_ref(),
                     )
                     .await?;
-                let change = SessionChange::Resume(session.id);
-                Ok(self.executed(claim, ControlCommand::Resume, Effect::Resumed, Some(change)))
+                self.go_on(claim, ControlCommand::Resume, &session).await
             }
             _ => Ok(self.rejected(claim, ControlCommand::Resume, DropReason::NothingToResume)),
         }
+    }
+
+    /// Resumes a paused session. The command overtook what came in during the pause, and that is
+    /// not replayed.
+    async fn go_on(
+        &self,
+        claim: &Arc<Claim>,
+        command: ControlCommand,
+        session: &Session,
+    ) -> Result<Conclusion, WorkError> {
+        let since = Some(session.status_since);
+        self.drop_queued_since(claim, DropReason::SessionPaused, since)
+            .await?;
+        let change = Some(SessionChange::Resume(session.id));
+        Ok(self.executed(claim, command, Effect::Resumed, change))
     }
 
     async fn stop(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
@@ -122,10 +136,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             )
             .await?;
         let Some(session) = self.registry.open_session(claim.item.id).await? else {
-            self.deduper
-                .drop_queued(claim, DropReason::SessionStopped)
-                .await?;
-            return Ok(self.executed(claim, ControlCommand::Stop, Effect::Noop, None));
+            self.drop_queued(claim, DropReason::SessionStopped).await?;
+            return Ok(self.remembered(claim, ControlCommand::Stop));
         };
         let ended = self
             .end_session(claim, &session, TmuxFate::AsConfigured)
@@ -134,9 +146,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(delivered) => delivered,
             Err(conclusion) => return Ok(conclusion),
         };
-        self.deduper
-            .drop_queued(claim, DropReason::SessionStopped)
-            .await?;
+        self.drop_queued(claim, DropReason::SessionStopped).await?;
         delivered.records.push(records::command(
             claim,
             ControlCommand::Stop,
@@ -149,10 +159,31 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let Some(session) = self.registry.open_session(claim.item.id).await? else {
             return Ok(Conclusion::Dropped(DropReason::NoSession));
         };
-        Ok(match self.end_session(claim, &session, fate).await? {
-            Ok(delivered) => Conclusion::delivered(delivered),
-            Err(conclusion) => conclusion,
-        })
+        match self.end_session(claim, &session, fate).await? {
+            Ok(delivered) => {
+                self.drop_queued(claim, DropReason::SessionStopped).await?;
+                Ok(Conclusion::delivered(delivered))
+            }
+            Err(conclusion) => Ok(conclusion),
+        }
+    }
+
+    /// Drops what waited for the session that has ended, each with its line in the event log.
+    async fn drop_queued(&self, claim: &Claim, reason: DropReason) -> Result<(), WorkError> {
+        self.drop_queued_since(claim, reason, None).await
+    }
+
+    async fn drop_queued_since(
+        &self,
+        claim: &Claim,
+        reason: DropReason,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<(), WorkError> {
+        for waiting in self.deduper.drop_queued(claim, reason, since).await? {
+            self.log
+                .emit(&records::dropped_waiting(claim, &waiting, reason));
+        }
+        Ok(())
     }
 
     /// The work item was closed or merged: its session ends with it.
@@ -174,9 +205,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Err(conclusion) => return Ok(conclusion),
             },
         };
-        self.deduper
-            .drop_queued(claim, DropReason::ItemClosed)
-            .await?;
+        self.drop_queued(claim, DropReason::ItemClosed).await?;
         self.ledger.clear_control(claim).await?;
         Ok(Conclusion::delivered(delivered))
     }
@@ -302,6 +331,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             other => other,
         }
+    }
+
+    /// A command for a session that is not there: written down for the next one, and no more.
+    fn remembered(&self, claim: &Arc<Claim>, command: ControlCommand) -> Conclusion {
+        self.log
+            .emit(&records::command(claim, command, Effect::Noop));
+        Conclusion::Dropped(DropReason::NoSession)
     }
 
     fn rejected(

@@ -118,7 +118,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         else {
             return Earlier::Unsaid;
         };
-        match self.runner.read_token(address, claim.first().id).await {
+        match self.runner.read_token(address, claim.message()).await {
             Ok(TokenState::Pasted) if Self::harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
             // The session is gone: the respawn says it again and marks it.
@@ -176,7 +176,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         self.deduper.store_intent(claim, &intent).await?;
         let submit_gap = harness.submit_gap();
         let said = Message {
-            delivery: claim.first().id,
+            delivery: claim.message(),
             attempt: claim.attempts(),
             text,
             submit_gap,

@@ -51,6 +51,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long work under way may take to finish after the daemon was asked to stop.
 const FINISH: Duration = Duration::from_secs(20);
 
+/// How long the last Enter may take when the process ends.
+const AFTERWARDS: Duration = Duration::from_secs(4);
+
 /// How far ahead a one-shot run waits for deliveries that become due: a review that is still coming
 /// in, a harness that is still starting.
 const ONE_SHOT_HORIZON: Duration = Duration::from_secs(15);
@@ -121,6 +124,8 @@ struct Shared<T, M> {
     wake: Arc<Notify>,
     prompts: Prompts,
     afterwards: TaskTracker,
+    enters: Arc<enter::Watched>,
+    ending: CancellationToken,
 }
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
@@ -155,6 +160,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             wake,
             prompts,
             afterwards: TaskTracker::new(),
+            enters: Arc::default(),
+            ending: CancellationToken::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -184,12 +191,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 () = tokio::time::sleep(pause) => {}
             }
         };
-        self.shared.afterwards.close();
         let finished = tokio::time::timeout(FINISH, async {
             while let Some(ended) = work.join_next().await {
                 report_panic(ended);
             }
-            self.shared.afterwards.wait().await;
+            self.finish_afterwards().await;
         });
         if finished.await.is_err() {
             tracing::warn!(
@@ -241,9 +247,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 _ => break,
             }
         }
-        self.shared.afterwards.close();
-        self.shared.afterwards.wait().await;
+        self.finish_afterwards().await;
         Ok(())
+    }
+
+    /// Gives what follows a delivery a moment; an Enter that waits for a person is left to the next
+    /// delivery or the next start.
+    async fn finish_afterwards(&self) {
+        self.shared.afterwards.close();
+        let all = tokio::time::timeout(AFTERWARDS, self.shared.afterwards.wait());
+        if all.await.is_err() {
+            self.shared.ending.cancel();
+            self.shared.afterwards.wait().await;
+        }
     }
 
     /// Claims until every place is taken or nothing is due, and returns when to look again.
@@ -325,11 +341,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// Presses an Enter that tmux did not get to, once the text had time to arrive.
     fn press_enter_later(&self, address: &Address, submit_gap: Duration) {
-        self.afterwards.spawn(enter::press(
-            Arc::clone(&self.runner),
-            address.clone(),
-            submit_gap,
-        ));
+        let Some(owner) = &address.owner else { return };
+        if self.enters.begin(owner) {
+            self.afterwards.spawn(enter::watch(
+                Arc::clone(&self.runner),
+                address.clone(),
+                owner.clone(),
+                submit_gap,
+                Arc::clone(&self.enters),
+                self.ending.clone(),
+            ));
+        }
     }
 
     fn harness(&self, name: &HarnessName) -> Result<Harness, HarnessError> {

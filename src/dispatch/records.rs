@@ -6,7 +6,7 @@ use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, Repea
 use crate::model::{
     ControlCommand, Detail, DropReason, HarnessName, HoldReason, ItemKind, Session, SessionName,
 };
-use crate::store::{Claim, ClaimedDelivery};
+use crate::store::{Claim, ClaimedDelivery, Waiting};
 
 /// The version that is running, as give-ups record it (AC11).
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,6 +34,23 @@ pub(super) fn dropped(
         harness: None,
         tmux_target: None,
         error: error.map(str::to_owned),
+    }
+}
+
+pub(super) fn dropped_waiting(claim: &Claim, waiting: &Waiting, reason: DropReason) -> Decision {
+    let event = &waiting.event;
+    Decision::DispatchDropped {
+        about: About {
+            work_item: claim.item.item.clone(),
+            delivery: waiting.delivery,
+            key: event.key.clone(),
+            kind: event.kind,
+            actor: event.actor.clone(),
+        },
+        reason,
+        harness: None,
+        tmux_target: None,
+        error: None,
     }
 }
 

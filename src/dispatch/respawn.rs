@@ -119,7 +119,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             repeat,
         } = respawn;
         let owner = OwnerId::mint();
-        let boot = claim.first().id;
+        let boot = claim.message();
         let text = self.prompts().message(
             &claim.item.item,
             &claim.first().event,
@@ -253,7 +253,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         let ran = self.resolve_attempt(&name, &attempt.owner).await;
         // What it carried is said with its prompt, or may have been.
-        let carried = attempt.boot_delivery == claim.first().id;
+        let carried = attempt.boot_delivery == claim.message();
         match ran {
             Ran::Up(target) => {
                 let registered = Registered {

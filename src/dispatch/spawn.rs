@@ -93,7 +93,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             launch: harness.fresh(&session.harness_session_id),
             cwd: session.cwd.clone(),
             prompt,
-            boot: claim.first().id,
+            boot: claim.message(),
         }
     }
 

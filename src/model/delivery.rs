@@ -79,7 +79,7 @@ macro_rules! words {
 
             /// Returns the word used in the store, the log and the documentation.
             #[must_use]
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }

@@ -44,6 +44,18 @@ impl WorkItemRef {
         self.to_string().to_ascii_lowercase()
     }
 
+    /// Reads a ref as a person means it whose only GitHub is `host`: without a host it is that one.
+    #[must_use]
+    pub fn meant_on(self, host: &str) -> Self {
+        if self.repo.host() != DEFAULT_HOST {
+            return self;
+        }
+        match RepoRef::new(host, self.repo.owner(), self.repo.name()) {
+            Ok(repo) => repo.item(self.number),
+            Err(_) => self,
+        }
+    }
+
     /// Returns the short form for people: `octo/app#15`.
     #[must_use]
     pub fn short(&self) -> String {

@@ -134,6 +134,11 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
     }
 
+    /// Returns how long the runner waits for what.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Returns the version of tmux.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tokio::time::{Instant, sleep};
+
 use crate::model::{
     BootId, DeliveryId, OwnerId, PaneId, ProcessId, Record, TmuxSessionId, TmuxSocket, TmuxTarget,
     WorkItemRef,
@@ -14,8 +16,8 @@ use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::occupant::Occupant;
 use super::parse::{MADE, MadePane, fields_of, made};
-use super::probe::Verdict;
-use super::server::{Answer, Invocation, Start, TmuxServer, Unanswered};
+use super::probe::{TICK, Verdict};
+use super::server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
 /// What to start.
@@ -109,7 +111,7 @@ enum Attempt {
     Made(SpawnedPane),
     /// Somebody holds the name, says tmux.
     Duplicate,
-    /// The server ended while it was asked; nothing was made.
+    /// The server ended before or while it was asked; nothing was made.
     ServerEnded(String),
 }
 
@@ -149,10 +151,13 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 Way::Free(_) => Start::Never,
                 Way::Taken(outcome) => return Ok(outcome),
             },
-            Attempt::ServerEnded(_) => match self.way(&here, plan, fence).await? {
-                Way::Free(start) => start,
-                Way::Taken(outcome) => return Ok(outcome),
-            },
+            Attempt::ServerEnded(_) => {
+                self.servers_end(plan).await;
+                match self.way(&here, plan, fence).await? {
+                    Way::Free(start) => start,
+                    Way::Taken(outcome) => return Ok(outcome),
+                }
+            }
         };
         match self.attempt(plan, start, fence).await? {
             Attempt::Made(pane) => Ok(SpawnOutcome::Spawned(pane)),
@@ -243,6 +248,14 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
     }
 
+    /// Waits a moment for recorded servers that nobody reaches any more to end.
+    async fn servers_end(&self, plan: &SpawnPlan) {
+        let give_up = Instant::now() + self.limits.socket;
+        while self.may_start(plan) == Start::Never && Instant::now() < give_up {
+            sleep(TICK).await;
+        }
+    }
+
     async fn attempt(
         &self,
         plan: &SpawnPlan,
@@ -256,7 +269,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         if answer.words.starts_with("duplicate session") {
             return Ok(Attempt::Duplicate);
         }
-        if answer.words.contains("server exited unexpectedly") {
+        // A server ends with its last session, so clearing a name may take it away.
+        if answer.listener == Listener::Absent
+            || answer.words.contains("server exited unexpectedly")
+        {
             return Ok(Attempt::ServerEnded(answer.words));
         }
         if answer.status == 0 {

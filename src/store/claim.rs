@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
+use super::enqueue;
 use super::error::Fault;
 use super::rows::{self, ItemRow, Reader, item_columns};
 use crate::model::{BootId, ClaimToken, Class, DeliveryId, Event, HoldReason, OwnerId, ProcessId};
@@ -62,6 +63,7 @@ pub struct Claim {
     pub held_before: Option<HoldReason>,
     /// Whether it was taken from a holder that is gone: an attempt may be half done.
     pub taken_over: bool,
+    message: DeliveryId,
     attempts: AtomicU32,
 }
 
@@ -83,6 +85,15 @@ impl Claim {
             reason = "`read` makes no claim without the row that carries its mark"
         )]
         self.rows.first().expect("a claim has a row")
+    }
+
+    /// Returns the number that names the message in the tmux session.
+    ///
+    /// It is that of the first delivery, and stays what it was at the first attempt when that one has
+    /// left its review since.
+    #[must_use]
+    pub fn message(&self) -> DeliveryId {
+        self.message
     }
 
     /// Returns what is to be told, in order.
@@ -134,7 +145,7 @@ pub(super) async fn read(
     taken_over: bool,
 ) -> Result<Claim, Fault> {
     let rows = sqlx::query(
-        "SELECT d.id, d.number, d.class, d.attempts, d.reason, d.intent_owner, \
+        "SELECT d.id, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
          d.intent_expires_at, d.accepted_at, e.payload FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.claim_token = $1 \
          ORDER BY d.number",
     )
@@ -154,11 +165,13 @@ pub(super) async fn read(
     let lead = rows.first().ok_or(sqlx::Error::RowNotFound)?;
     let lead = Reader::new(lead, "deliveries")?;
     let reason: Option<String> = lead.get("reason")?;
+    let batch: Option<String> = lead.get("batch")?;
     let attempts = deliveries.iter().map(|row| row.attempts).max();
     Ok(Claim {
         token: token.clone(),
         item: rows::item(&row)?,
         class: class(lead)?,
+        message: enqueue::message_of(batch.as_deref()).unwrap_or(DeliveryId(lead.id())),
         received_at: newest(&deliveries),
         // A reason that this version does not know is no reason to leave the delivery lying.
         held_before: reason.and_then(|word| word.parse().ok()),

@@ -4,17 +4,18 @@
 //! stops.
 
 use chrono::{DateTime, Utc};
+use sqlx::SqliteConnection;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
 use super::claims::{self, IsDead, Wanted, free};
 use super::effects::{self, SessionChange};
-use super::enqueue::group_key;
+use super::enqueue::{closed_group, group_key};
 use super::error::Fault;
 use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
 use super::{Store, StoreError};
 use crate::model::{
-    Class, DeliveryId, DeliveryState, DropReason, HoldReason, TmuxSocket, WorkItemRef,
+    Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason, TmuxSocket, WorkItemRef,
 };
 
 /// In the order of time, so that the first free row ends the search.
@@ -35,6 +36,31 @@ pub enum Fence {
     /// Not said during a first spawn, which the command waits for, nor for a command that could not
     /// be claimed yet.
     ControlWaits,
+}
+
+/// A delivery that waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its number.
+    pub delivery: DeliveryId,
+    /// What it was about.
+    pub event: Event,
+}
+
+/// Reads a delivery's event; none where this version cannot read it, which keeps nobody from
+/// dropping it.
+async fn waiting(
+    conn: &mut SqliteConnection,
+    delivery: DeliveryId,
+) -> Result<Option<Waiting>, Fault> {
+    let payload: Option<String> = sqlx::query_scalar(
+        "SELECT e.payload FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = $1",
+    )
+    .bind(delivery.0)
+    .fetch_one(conn)
+    .await?;
+    let event = payload.and_then(|payload| serde_json::from_str(&payload).ok());
+    Ok(event.map(|event| Waiting { delivery, event }))
 }
 
 /// Whose held deliveries go on.
@@ -183,7 +209,7 @@ impl Deduper {
         let group = group_key(&claim.first().event);
         let closed = group
             .as_ref()
-            .map(|group| format!("{group}!{}", claim.first().id));
+            .map(|group| closed_group(group, claim.first().id));
         let rows = sqlx::query(
             "UPDATE deliveries SET attempts = attempts + 1 - attempt_begun, attempt_begun = 1, \
              batch = CASE WHEN batch = $2 THEN $3 ELSE batch END, intent_owner = COALESCE($4, intent_owner), \
@@ -270,18 +296,27 @@ impl Deduper {
         Ok(())
     }
 
-    /// Drops what waited for the claim's item before the claimed delivery, and returns how many;
-    /// what came in after it stays.
+    /// Drops what came in for the claim's item before the claimed delivery, and after `since` where
+    /// that is given, and still waits; returns it.
     ///
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours.
-    pub async fn drop_queued(&self, claim: &Claim, reason: DropReason) -> Result<u64, StoreError> {
+    pub async fn drop_queued(
+        &self,
+        claim: &Claim,
+        reason: DropReason,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<Vec<Waiting>, StoreError> {
         let done = async {
             let mut tx = self.store.begin().await?;
             claims::fence(&self.store, &mut tx, &claim.reference()).await?;
-            let before = big(claim.first().number);
+            let place = (big(claim.first().number), since.map_or(i64::MIN, ms));
             let now = self.store.now_ms();
-            let dropped = effects::drop_queued(&mut tx, claim.item.id, reason, before, now).await?;
+            let mut dropped = Vec::new();
+            for delivery in effects::drop_queued(&mut tx, claim.item.id, reason, place, now).await?
+            {
+                dropped.extend(waiting(&mut tx, delivery).await?);
+            }
             tx.commit().await?;
             Ok(dropped)
         };

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use sqlx::SqliteConnection;
 
+use super::enqueue::delivery_ids;
 use super::error::Fault;
 use super::rows::big;
 use super::sessions::socket_text;
 use crate::model::{
-    ControlCommand, DeliveryId, DropReason, HarnessName, HarnessSessionId, Login, OwnerId,
-    TmuxTarget,
+    ControlCommand, DeliveryId, DropReason, HarnessName, HarnessSessionId, HoldReason, Login,
+    OwnerId, TmuxTarget,
 };
 
 /// The session that a first spawn is about to make.
@@ -83,7 +84,10 @@ pub(super) async fn apply(
         SessionChange::Register(registered) => register(conn, registered, now).await,
         SessionChange::AbandonAttempt(session) => abandon_attempt(conn, *session).await,
         SessionChange::Pause(session) => set_status(conn, *session, "paused", now).await,
-        SessionChange::Resume(session) => set_status(conn, *session, "active", now).await,
+        SessionChange::Resume(session) => {
+            set_status(conn, *session, "active", now).await?;
+            wake_paused(conn, *session, now).await
+        }
         SessionChange::Close(session) => close(conn, *session, now).await,
     }
 }
@@ -216,6 +220,20 @@ async fn set_status(
     moved_unless(done.rows_affected(), session)
 }
 
+/// Lets go on what waited for the session to be resumed.
+async fn wake_paused(conn: &mut SqliteConnection, session: i64, now: i64) -> Result<(), Fault> {
+    sqlx::query(
+        "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' AND reason = $3 \
+         AND item_id = (SELECT s.item_id FROM sessions s WHERE s.id = $1)",
+    )
+    .bind(session)
+    .bind(now)
+    .bind(HoldReason::SessionPaused.as_str())
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Closing a closed session changes nothing, so a repeated close is no error.
 async fn close(conn: &mut SqliteConnection, session: i64, now: i64) -> Result<(), Fault> {
     sqlx::query(
@@ -268,24 +286,26 @@ macro_rules! not_being_spawned {
 }
 pub(super) use not_being_spawned;
 
-/// Drops what waits for an item before the place `before`.
+/// Drops what waits for an item before the place `before` and came in after `since`; returns it.
 pub(super) async fn drop_queued(
     conn: &mut SqliteConnection,
     item: i64,
     reason: DropReason,
-    before: i64,
+    (before, since): (i64, i64),
     now: i64,
-) -> Result<u64, Fault> {
-    let done = sqlx::query(concat!(
+) -> Result<Vec<DeliveryId>, Fault> {
+    let rows = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE item_id = $1 \
-         AND state IN ('pending', 'held') AND number < $4",
-        not_being_spawned!()
+         AND state IN ('pending', 'held') AND number < $4 AND accepted_at > $5",
+        not_being_spawned!(),
+        " RETURNING id"
     ))
     .bind(item)
     .bind(reason.as_str())
     .bind(now)
     .bind(before)
-    .execute(conn)
+    .bind(since)
+    .fetch_all(conn)
     .await?;
-    Ok(done.rows_affected())
+    delivery_ids(&rows)
 }

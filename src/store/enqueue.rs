@@ -45,6 +45,18 @@ pub(super) fn group_key(event: &Event) -> Option<String> {
     Some(format!("{host}:review:{review}"))
 }
 
+/// Returns the key of a review that an attempt has begun to tell as the message `first`: rows that
+/// arrive late are another message.
+pub(super) fn closed_group(group: &str, first: DeliveryId) -> String {
+    format!("{group}!{first}")
+}
+
+/// Returns the message that a closed group is told as.
+pub(super) fn message_of(batch: Option<&str>) -> Option<DeliveryId> {
+    let (_, first) = batch?.rsplit_once('!')?;
+    first.parse().ok().map(DeliveryId)
+}
+
 /// Follows an item's binding to the row that its events belong to, as far as the rows are known.
 pub(super) async fn follow(conn: &mut SqliteConnection, item_id: i64) -> Result<i64, Fault> {
     let mut at = item_id;

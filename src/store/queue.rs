@@ -310,7 +310,11 @@ impl Queue {
         let done = async {
             let mut tx = self.store.begin().await?;
             let dropped = match items::by_key(&mut tx, item).await? {
-                Some(row) => effects::drop_queued(&mut tx, row.id, reason, i64::MAX, now).await?,
+                Some(row) => {
+                    effects::drop_queued(&mut tx, row.id, reason, (i64::MAX, i64::MIN), now)
+                        .await?
+                        .len() as u64
+                }
                 None => 0,
             };
             tx.commit().await?;

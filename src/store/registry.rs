@@ -364,7 +364,10 @@ impl SessionRegistry {
             .await?;
         effects::clear_control(conn, row.id).await?;
         let now = self.store.now_ms();
-        let queued = effects::drop_queued(conn, row.id, DropReason::Reset, i64::MAX, now).await?;
+        let queued =
+            effects::drop_queued(conn, row.id, DropReason::Reset, (i64::MAX, i64::MIN), now)
+                .await?
+                .len() as u64;
         sqlx::query("UPDATE work_items SET dirty_mark = dirty_mark + 1 WHERE id = $1")
             .bind(row.id)
             .execute(&mut *conn)

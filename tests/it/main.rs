@@ -12,6 +12,8 @@
 mod command_line;
 mod demo;
 mod demo_agent;
+mod dispatch;
 mod poll;
+mod sessions;
 mod support;
 mod ui;

@@ -53,9 +53,14 @@ async fn a_killed_session_leaves_a_free_name() {
 async fn an_agent_that_outlives_its_session_keeps_the_name_from_being_free() {
     let rig = Rig::new();
     let it = rig
-        .start(1, "trap '' HUP TERM; while :; do sleep 0.05; done")
+        .start(
+            1,
+            "trap '' HUP TERM; : > $DIR/ready; while :; do sleep 0.05; done",
+        )
         .await;
     let target = it.target.clone().unwrap();
+    let ready = rig.folder(1).join("ready");
+    wait_for("an agent that is deaf to hangups", || ready.exists());
     // A host that is stopped cannot pass the hangup on.
     signal(&target.host, Signal::Stop).unwrap();
     rig.tmux

@@ -97,3 +97,46 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
 
     assert_eq!(world.state(event).await, DeliveryState::Delivered);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_enter_is_pressed_however_long_somebody_scrolls() {
+    let owner = OwnerId::mint();
+    let name = ITEM.parse::<crate::model::WorkItemRef>().unwrap();
+    let address = Address {
+        name: name.session_name().unwrap(),
+        owner: Some(owner.clone()),
+        target: Some(target(Agent::Runs)),
+    };
+    let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let (count, shown) = (Arc::clone(&asked), owner.clone());
+    let script: Script = Box::new(move |call| {
+        if call.commands.len() == 2 {
+            return said("loop-is|1\nloop-client|0\n".to_owned());
+        }
+        let look = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let (mode, enter) = if look < 40 { ("1", "7") } else { ("0", "") };
+        said(format!("loop-is|$3|{shown}|{mode}|{enter}\n"))
+    });
+    let runner = TmuxRunner::new(
+        ScriptedTmux(Arc::new(Mutex::new(script))),
+        LocalMachine::new("/nowhere".into()),
+        TmuxSocket::Default,
+        Limits::default(),
+    );
+    let watched = Arc::new(enter::Watched::default());
+    assert!(watched.begin(&owner));
+    assert!(!watched.begin(&owner), "one watch per session");
+
+    enter::watch(
+        Arc::new(runner),
+        address,
+        owner.clone(),
+        Duration::from_millis(150),
+        Arc::clone(&watched),
+        CancellationToken::new(),
+    )
+    .await;
+
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 41);
+    assert!(watched.begin(&owner), "the watch is over");
+}

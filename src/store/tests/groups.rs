@@ -117,3 +117,26 @@ async fn a_row_that_comes_while_the_review_is_held_goes_with_it() {
 
     assert_eq!(world.claimed().await.rows.len(), 2);
 }
+
+#[tokio::test]
+async fn a_review_keeps_the_name_of_its_message_when_its_first_row_leaves_it() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    world.arrive(line(2, 9), EVENT).await;
+    world.pass(3);
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    deduper.begin_attempt(&claim).await.unwrap();
+    let retry = Release::Retry { at: at(4) };
+    deduper.release(&claim, retry).await.unwrap();
+    let withdrawn = world.store.inbox().withdraw(&line(1, 9).key).await.unwrap();
+    assert_eq!(withdrawn, [claim.first().id]);
+    world.pass(10);
+
+    let again = world.claimed().await;
+
+    assert_eq!(again.rows.len(), 1);
+    assert_ne!(again.first().id, claim.first().id);
+    assert_eq!(again.message(), claim.message(), "it may be in the pane");
+}

@@ -33,6 +33,18 @@ impl AgentLog {
             .collect()
     }
 
+    /// Returns every text that an agent read, oldest first: boot prompts and messages.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.records()
+            .into_iter()
+            .filter_map(|record| match record.entry {
+                Entry::Start { prompt, .. } => prompt,
+                Entry::Message { text, .. } => Some(text),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Returns the agents that were started, oldest first.
     pub(crate) fn starts(&self) -> Vec<Record> {
         let mut found = self.records();

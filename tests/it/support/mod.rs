@@ -6,12 +6,11 @@
 mod agent_log;
 mod processes;
 mod scratch;
-#[expect(dead_code, reason = "the daemon's own tests take what is left")]
 mod the_loop;
 mod wait;
 
 pub(crate) use agent_log::AgentLog;
 pub(crate) use processes::Found;
 pub(crate) use scratch::Scratch;
-pub(crate) use the_loop::TheLoop;
-pub(crate) use wait::{SOON, eventually, wait_until};
+pub(crate) use the_loop::{Finished, Running, TheLoop};
+pub(crate) use wait::{SOON, eventually, poll, wait_until};
