@@ -11,7 +11,7 @@ use super::layout::{width, wrap};
 use super::output::{self, Paint, colours, grouped, paint};
 use super::screen;
 use crate::config::{Environment, Loaded, display_path};
-use crate::daemon::{PollNews, PollOptions, Run, Standing};
+use crate::daemon::{PollNews, PollOptions, Run, Standing, StandingNews};
 use crate::eventlog::{Level, Record};
 use crate::process::detach::{close_report, terminal_width};
 use crate::telemetry::{LogFormat, Verbosity};
@@ -95,7 +95,10 @@ impl Live {
         match news {
             PollNews::Ready => self.ready(),
             PollNews::Decided(record) => self.decided(record),
-            PollNews::Standing(standing) => self.standing(standing),
+            PollNews::Standing(standing) => {
+                let room = terminal_width().unwrap_or(80).saturating_sub(1);
+                screen::last_line(&last_line(standing, Utc::now(), room));
+            }
             PollNews::Ended if self.face == Face::Terminal => screen::end(),
             PollNews::Ended => {}
         }
@@ -145,10 +148,12 @@ impl Live {
         }
     }
 
-    fn standing(&self, standing: &Standing) {
+    /// Tells whether there is a last line to say how things stand.
+    pub(super) fn standing_news(&self) -> StandingNews {
         if self.face == Face::Terminal && self.verbosity > Verbosity::Quiet {
-            let room = terminal_width().unwrap_or(80).saturating_sub(1);
-            screen::last_line(&last_line(standing, Utc::now(), room));
+            StandingNews::EverySecond
+        } else {
+            StandingNews::Never
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{output, setup};
 use crate::config::Loaded;
 use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockError, LockState};
-use crate::daemon::{PollError, PollOptions, Run, detach, lock_path, run_poll};
+use crate::daemon::{PollError, PollOptions, Run, StandingNews, detach, lock_path, run_poll};
 use crate::process::detach::leave_terminal;
 use crate::process::identity::{Life, life};
 use crate::process::signal::{Signal, signal};
@@ -44,10 +44,15 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
         run: if args.once { Run::Once } else { Run::Forever },
         interval: args.interval.map(Duration::from_secs),
         max_retries: args.max_retries,
+        standing: StandingNews::Never,
     };
     let ended = setup::block_on(async {
         let live = Live::new(&loaded, &options, global.verbosity(), global.log_format);
         let live = if args.detached { live.report() } else { live };
+        let options = PollOptions {
+            standing: live.standing_news(),
+            ..options.clone()
+        };
         Ok(run_poll(
             loaded.config.clone(),
             &options,

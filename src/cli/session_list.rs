@@ -13,7 +13,7 @@ use crate::eventlog::kind_phrase;
 use crate::model::text::one_line;
 use crate::model::{Session, SessionStatus};
 use crate::process::identity::{Life, life_in};
-use crate::store::{SessionFilter, Store};
+use crate::store::{SessionFace, SessionFilter, Store};
 
 /// Ids are whole, so that they can be copied; titles give first.
 const COLUMNS: [Column; 7] = [
@@ -56,26 +56,13 @@ impl Row {
             .map(|row| row.title)
             .unwrap_or_default();
         let last = store.queue().last_delivered(&session.work_item).await?;
-        let tmux = session
-            .minted_ref
-            .session_name()
-            .map(|name| name.to_string())
-            .unwrap_or_default();
-        Ok(Self {
-            state: state(&session),
-            title,
-            tmux,
-            last_event: last.map(|row| LastEvent {
-                kind: row.kind,
-                actor: row.actor,
-            }),
+        let (last_kind, last_actor) = last.map_or((None, None), |row| (Some(row.kind), row.actor));
+        Ok(Self::from(SessionFace {
             session,
-        })
-    }
-
-    /// Tells whether the row is open and its harness is proved gone.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state, "ended" | "paused, ended")
+            title,
+            last_kind,
+            last_actor,
+        }))
     }
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<String> {
@@ -104,6 +91,37 @@ impl Row {
             None => kind_phrase(&last.kind).to_owned(),
         }
     }
+}
+
+impl From<SessionFace> for Row {
+    fn from(face: SessionFace) -> Self {
+        let SessionFace {
+            session,
+            title,
+            last_kind,
+            last_actor,
+        } = face;
+        let tmux = session
+            .minted_ref
+            .session_name()
+            .map(|name| name.to_string())
+            .unwrap_or_default();
+        Self {
+            state: state(&session),
+            title,
+            tmux,
+            last_event: last_kind.map(|kind| LastEvent {
+                kind,
+                actor: last_actor,
+            }),
+            session,
+        }
+    }
+}
+
+/// Tells whether a session is open and its harness is proved gone.
+pub(super) fn has_ended(session: &Session) -> bool {
+    matches!(state(session), "ended" | "paused, ended")
 }
 
 /// Says what a session is in, from its row and from whether its harness still runs.
@@ -139,10 +157,8 @@ pub(super) fn list(
     };
     let rows = setup::block_on(async {
         let store = open_store(config).await?;
-        let mut rows = Vec::new();
-        for session in store.registry().list(filter).await? {
-            rows.push(Row::of(&store, session).await?);
-        }
+        let faces = store.registry().faces(filter).await?;
+        let rows: Vec<Row> = faces.into_iter().map(Row::from).collect();
         store.close().await;
         Ok(rows)
     })?;

@@ -7,7 +7,7 @@ use super::args::{Global, JsonArgs};
 use super::exit::{Exit, Failure};
 use super::layout::{pad, width};
 use super::output::{self, grouped};
-use super::session_list::Row;
+use super::session_list::{Row, has_ended};
 use super::{poll, setup};
 use crate::config::Config;
 use crate::daemon::heartbeat::{self, Heartbeat};
@@ -105,9 +105,8 @@ async fn look(config: &Config, store: &Store, lock: LockState) -> Result<Status,
     let sessions = counted.filter(|counted| counted.count > 0).collect();
     let mut ended = Vec::new();
     for session in open {
-        let row = Row::of(store, session).await?;
-        if row.has_ended() {
-            ended.push(row);
+        if has_ended(&session) {
+            ended.push(Row::of(store, session).await?);
         }
     }
     let waiting = store.queue().list(QueueFilter::Open, 1000).await?;

@@ -12,6 +12,7 @@ mod signals;
 mod tidy;
 
 pub use poll::{
-    PollEnd, PollError, PollNews, PollObserver, PollOptions, Run, Standing, lock_path, run_poll,
+    PollEnd, PollError, PollNews, PollObserver, PollOptions, Run, Standing, StandingNews,
+    lock_path, run_poll,
 };
 pub use services::{LocalDispatcher, LocalRunner, ServiceError, Services, open_store, runner};

@@ -42,6 +42,17 @@ pub struct PollOptions {
     pub interval: Option<Duration>,
     /// Instead of `polling.maxRetries`.
     pub max_retries: Option<u32>,
+    /// Whether anybody wants to hear how things stand.
+    pub standing: StandingNews,
+}
+
+/// Whether the observer is told how things stand, which is counted in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StandingNews {
+    /// About once a second.
+    EverySecond,
+    /// Nobody looks.
+    Never,
 }
 
 /// Why the poller did not run.
@@ -181,7 +192,7 @@ pub async fn run_poll(
     daemon.check_in().await;
     let report = match options.run {
         Run::Once => Box::pin(daemon.once()).await?,
-        Run::Forever => Box::pin(daemon.forever()).await?,
+        Run::Forever => Box::pin(daemon.forever(options.standing)).await?,
     };
     observer(PollNews::Ended);
     daemon.services.log.emit(&Decision::PollerStopped {
@@ -285,7 +296,7 @@ impl Daemon {
         Ok(report)
     }
 
-    async fn forever(&self) -> Result<CycleReport, PollError> {
+    async fn forever(&self, standing: StandingNews) -> Result<CycleReport, PollError> {
         let work = tokio::spawn({
             let (dispatcher, stop) = (self.dispatcher.clone(), self.stop.clone());
             async move {
@@ -309,7 +320,7 @@ impl Daemon {
         }));
         tokio::select! {
             () = cycles => {}
-            () = self.show_standing(&next_cycle_at) => {}
+            () = self.show_standing(&next_cycle_at), if standing == StandingNews::EverySecond => {}
             () = self.keep_tidy() => {}
         }
         match work.await {

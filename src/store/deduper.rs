@@ -136,7 +136,8 @@ impl Deduper {
             .map_err(self.store.explain("renewing a claim"))
     }
 
-    /// The fenced write before each mutation of tmux: extends the lease and tells whether to go on.
+    /// The fence before each mutation of tmux: sees that the claim holds long enough for it, extends
+    /// the lease where it would not, and tells whether to go on.
     ///
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours; then nothing may be mutated.
@@ -147,22 +148,29 @@ impl Deduper {
     }
 
     async fn fence(&self, claim: &Claim) -> Result<Fence, Fault> {
-        let rows = sqlx::query(
-            "UPDATE deliveries SET lease_until = $2 WHERE claim_token = $1 RETURNING id, \
-             (SELECT COUNT(*) FROM deliveries c WHERE c.item_id = deliveries.item_id \
-             AND c.class = 'control' AND c.state = 'pending' AND c.next_at <= $3 \
+        let row = sqlx::query(
+            "SELECT d.id, d.lease_until, (SELECT COUNT(*) FROM deliveries c \
+             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' \
+             AND c.next_at <= $2 \
              AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
              AND e.class = 'control' AND e.number < c.number AND e.state = 'pending') \
              AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
-             AND s.status = 'spawning')) AS waiting",
+             AND s.status = 'spawning')) AS waiting \
+             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1",
         )
         .bind(claim.token.as_str())
-        .bind(self.store.lease_end_ms())
         .bind(self.store.now_ms())
-        .fetch_all(&self.store.writer)
+        .fetch_optional(&self.store.readers)
         .await?;
-        let row = rows.first().ok_or(Fault::Lost(claim.first().id))?;
-        let row = Reader::new(row, "deliveries")?;
+        let row = row.ok_or(Fault::Lost(claim.first().id))?;
+        let row = Reader::new(&row, "deliveries")?;
+        // While most of the lease is left nobody can have the claim, and one write to the disk less
+        // stands between a comment and its agent.
+        let enough = self.store.lease_end_ms() - self.store.lease_ms() / 4;
+        if row.get::<i64>("lease_until")? < enough {
+            let mut conn = self.store.writer.acquire().await?;
+            claims::fence(&self.store, &mut conn, &claim.reference()).await?;
+        }
         let makes_way = claim.class == Class::Event && row.number("waiting")? > 0;
         Ok(if makes_way {
             Fence::ControlWaits

@@ -42,13 +42,14 @@ fn options(path: &Path, tuning: &Tuning) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Makes sure that a complete database of the current schema is at `path`.
-pub(super) async fn prepare(
+/// Makes sure that a complete database of the current schema is at `path`, and opens it for writing
+/// and for reading.
+pub(super) async fn open(
     path: &Path,
     tuning: &Tuning,
     migrations: &[Migration],
     now: DateTime<Utc>,
-) -> Result<(), StoreError> {
+) -> Result<(SqlitePool, SqlitePool), StoreError> {
     match tokio::fs::metadata(path).await {
         Ok(found) if found.len() == 0 => return Err(emptied(path)),
         Ok(found) => keep_private(path, &found).await?,
@@ -57,11 +58,20 @@ pub(super) async fn prepare(
         }
         Err(error) => return Err(unwritable(path, OPENING, &error)),
     }
-    let explain = |error| explain_sql(error, path.to_owned(), OPENING);
-    let mut conn = options(path, tuning).connect().await.map_err(explain)?;
-    let migrated = migrations::migrate(&mut conn, path, migrations, now).await;
-    let closed = conn.close().await.map_err(explain);
-    migrated.and(closed)
+    let (writer, readers) = pools(path, tuning);
+    // On the connection that stays: the last one to close takes the log's files with it, and the next
+    // one to open makes them again.
+    let migrated = match readers.acquire().await {
+        Ok(mut conn) => migrations::migrate(&mut conn, path, migrations, now).await,
+        Err(error) => Err(explain_sql(error, path.to_owned(), OPENING)),
+    };
+    match migrated {
+        Ok(()) => Ok((writer, readers)),
+        Err(error) => {
+            readers.close().await;
+            Err(error)
+        }
+    }
 }
 
 fn emptied(path: &Path) -> StoreError {
@@ -168,7 +178,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Makes the two pools: one connection that writes, so that the writers of this process queue here
 /// instead of polling `SQLite`'s lock, and a few that read. They connect when first used.
-pub(super) fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
+fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
     let pool = |connections| {
         SqlitePoolOptions::new()
             .max_connections(connections)

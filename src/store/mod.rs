@@ -45,6 +45,7 @@ pub use ledger::{Cursor, ItemFilter, Ledger};
 pub use queue::{Counts, Queue, QueueFilter, QueueRow, Rearmed};
 pub use registry::{ResetMode, ResetReport, SessionFilter, SessionRegistry};
 pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
+pub use sessions::SessionFace;
 pub use settle::{Rearm, Release, Settlement};
 pub use sightings::{Change, ItemSighting, Pull, Sighted, Track};
 
@@ -116,8 +117,7 @@ impl Store {
         tuning: Tuning,
         migrations: &[migrations::Migration],
     ) -> Result<Self, StoreError> {
-        file::prepare(path, &tuning, migrations, clock.now()).await?;
-        let (writer, readers) = file::pools(path, &tuning);
+        let (writer, readers) = file::open(path, &tuning, migrations, clock.now()).await?;
         Ok(Self {
             path: path.into(),
             machine: machine.into(),
@@ -220,9 +220,12 @@ impl Store {
         rows::ms(self.now())
     }
 
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
+    }
+
     fn lease_end_ms(&self) -> i64 {
-        let lease = i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX);
-        self.now_ms().saturating_add(lease)
+        self.now_ms().saturating_add(self.lease_ms())
     }
 
     /// Starts a write transaction: it holds the database's write lock from its first statement on,

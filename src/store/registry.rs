@@ -9,7 +9,7 @@ use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
 use super::error::Fault;
 use super::items;
 use super::rows::ControlRecord;
-use super::sessions::{self, session_columns};
+use super::sessions::{self, SessionFace, session_columns};
 use super::{Store, StoreError};
 use crate::model::{
     BootId, DropReason, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef,
@@ -25,6 +25,23 @@ pub enum SessionFilter {
     Open,
     /// Those in this status.
     In(SessionStatus),
+}
+
+impl SessionFilter {
+    fn status(self) -> Option<&'static str> {
+        match self {
+            Self::All | Self::Open => None,
+            Self::In(status) => Some(status.as_str()),
+        }
+    }
+}
+
+/// The sessions in the status `$1`, if any, and with `$2` the open ones; newest first.
+macro_rules! of_status {
+    () => {
+        " WHERE s.status = COALESCE($1, s.status) AND ($2 = 0 OR s.status <> 'closed') \
+         ORDER BY s.id DESC"
+    };
 }
 
 /// Whether a reset changes anything.
@@ -101,26 +118,41 @@ impl SessionRegistry {
         found.await.map_err(self.store.explain("reading a session"))
     }
 
+    /// Returns the sessions as lists show them, newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn faces(&self, filter: SessionFilter) -> Result<Vec<SessionFace>, StoreError> {
+        let listed = async {
+            let rows = sqlx::query(concat!(
+                "SELECT w.title, l.kind AS last_kind, l.actor AS last_actor, ",
+                session_columns!(),
+                " LEFT JOIN events l ON l.id = (SELECT d.event_id FROM deliveries d \
+                 WHERE d.item_id = s.item_id AND d.state = 'delivered' ORDER BY d.number DESC LIMIT 1)",
+                of_status!()
+            ))
+            .bind(filter.status())
+            .bind(i64::from(filter == SessionFilter::Open))
+            .fetch_all(&self.store.readers)
+            .await?;
+            rows.iter()
+                .map(sessions::face)
+                .collect::<Result<Vec<_>, _>>()
+        };
+        listed.await.map_err(self.store.explain("listing sessions"))
+    }
+
     /// Returns the sessions, newest first.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn list(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
-        let status = match filter {
-            SessionFilter::All | SessionFilter::Open => None,
-            SessionFilter::In(status) => Some(status.as_str()),
-        };
         let listed = async {
-            let rows = sqlx::query(concat!(
-                "SELECT ",
-                session_columns!(),
-                " WHERE s.status = COALESCE($1, s.status) AND ($2 = 0 OR s.status <> 'closed') \
-                 ORDER BY s.id DESC"
-            ))
-            .bind(status)
-            .bind(i64::from(filter == SessionFilter::Open))
-            .fetch_all(&self.store.readers)
-            .await?;
+            let rows = sqlx::query(concat!("SELECT ", session_columns!(), of_status!()))
+                .bind(filter.status())
+                .bind(i64::from(filter == SessionFilter::Open))
+                .fetch_all(&self.store.readers)
+                .await?;
             rows.iter()
                 .map(sessions::session)
                 .collect::<Result<Vec<_>, _>>()

@@ -66,6 +66,29 @@ pub(super) fn session(row: &SqliteRow) -> Result<Session, Fault> {
     })
 }
 
+/// A session as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFace {
+    /// The session.
+    pub session: Session,
+    /// The title of its work item.
+    pub title: String,
+    /// The kind of the last event that reached it, as log and store write it.
+    pub last_kind: Option<String>,
+    /// Who did that.
+    pub last_actor: Option<String>,
+}
+
+pub(super) fn face(row: &SqliteRow) -> Result<SessionFace, Fault> {
+    let reader = Reader::new(row, "sessions")?;
+    Ok(SessionFace {
+        title: reader.get("title")?,
+        last_kind: reader.get("last_kind")?,
+        last_actor: reader.get("last_actor")?,
+        session: session(row)?,
+    })
+}
+
 fn target(row: Reader<'_>) -> Result<Option<TmuxTarget>, Fault> {
     let Some(text) = row.get::<Option<String>>("tmux_socket")? else {
         return Ok(None);

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use super::inputs::{self, Progress, Verdict};
 use super::repo::{RepoCycle, StepError};
 use crate::github::{GitHubError, Listing};
-use crate::store::{Arrival, ItemRow};
+use crate::store::{Acceptance, Arrival, ItemRow};
 
 /// How long a head without a single run may still get one.
 const NO_CI_AFTER: TimeDelta = TimeDelta::minutes(30);
@@ -82,7 +82,11 @@ impl RepoCycle<'_> {
             .map(|event| self.judged(event))
             .collect();
         let sha = head.sha.clone();
-        self.accept_arrivals(arrivals, Vec::new()).await?;
+        let whole = Acceptance {
+            arrivals,
+            ..Acceptance::default()
+        };
+        self.accept_whole(whole).await?;
         if at_rest {
             self.poller
                 .store

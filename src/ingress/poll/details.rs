@@ -51,8 +51,12 @@ impl RepoCycle<'_> {
                 });
             }
         }
-        self.accept_arrivals(arrivals, Vec::new()).await?;
         if let Some(error) = held {
+            let whole = Acceptance {
+                arrivals,
+                ..Acceptance::default()
+            };
+            self.accept_whole(whole).await?;
             return Err(error);
         }
         // GitHub's times tick in seconds: a review that follows in the second of the last change moves
@@ -60,7 +64,8 @@ impl RepoCycle<'_> {
         let may_follow = row.kind == ItemKind::PullRequest
             && self.server_now.is_none_or(|now| now <= row.updated_at);
         let again = may_follow.then(|| row.item.clone());
-        self.accept(Acceptance {
+        self.accept_whole(Acceptance {
+            arrivals,
             mark_dirty: again.into_iter().collect(),
             clear_dirty: vec![(row.item.clone(), mark)],
             ..Acceptance::default()

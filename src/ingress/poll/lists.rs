@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
 use crate::model::{ItemKind, WorkItemRef};
-use crate::store::{Acceptance, Arrival, CursorUpdate, ItemSighting, Track};
+use crate::store::{Acceptance, CursorUpdate, ItemSighting, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
 pub(super) const OVERLAP: TimeDelta = TimeDelta::seconds(60);
@@ -151,42 +151,47 @@ impl RepoCycle<'_> {
         Ok(false)
     }
 
-    /// Accepts arrivals, and first marks what needs details: a crash in between asks once too often.
-    pub(super) async fn accept_arrivals(
-        &mut self,
-        arrivals: Vec<Arrival>,
-        mark_dirty: Vec<WorkItemRef>,
-    ) -> Result<(), StepError> {
-        if !mark_dirty.is_empty() {
+    /// Accepts what may be too much for one transaction.
+    ///
+    /// What needs details is marked in the first and the cursor moves in the last, so that a crash in
+    /// between reads once too often.
+    pub(super) async fn accept_whole(&mut self, whole: Acceptance) -> Result<(), StepError> {
+        let mut last = whole;
+        while last.arrivals.len() > BATCH {
+            let later = last.arrivals.split_off(BATCH);
             self.accept(Acceptance {
-                mark_dirty,
+                arrivals: std::mem::replace(&mut last.arrivals, later),
+                mark_dirty: std::mem::take(&mut last.mark_dirty),
                 ..Acceptance::default()
             })
             .await?;
         }
-        for batch in arrivals.chunks(BATCH) {
-            self.accept(Acceptance {
-                arrivals: batch.to_vec(),
-                ..Acceptance::default()
-            })
-            .await?;
+        // A list that stands where it stood is not written again: an idle cycle only reads.
+        if last == Acceptance::default() {
+            return Ok(());
         }
-        Ok(())
+        self.accept(last).await
     }
 
     /// Moves a list's cursor, after everything that it stands for was accepted.
-    ///
-    /// A list that stands where it stood is not written again: an idle cycle only reads.
     pub(super) async fn finish(&mut self, cursor: CursorUpdate) -> Result<(), StepError> {
-        let known = self.poller.store.ledger().cursor(&cursor.name).await?;
-        if known.is_some_and(|known| known.etag == cursor.etag && known.since == cursor.since) {
-            return Ok(());
-        }
-        self.accept(Acceptance {
-            cursor: Some(cursor),
+        let cursor = self.if_moved(cursor).await?;
+        self.accept_whole(Acceptance {
+            cursor,
             ..Acceptance::default()
         })
         .await
+    }
+
+    /// Returns the cursor of a list that does not stand where it stood.
+    pub(super) async fn if_moved(
+        &self,
+        cursor: CursorUpdate,
+    ) -> Result<Option<CursorUpdate>, StepError> {
+        let known = self.poller.store.ledger().cursor(&cursor.name).await?;
+        let stands =
+            known.is_some_and(|known| known.etag == cursor.etag && known.since == cursor.since);
+        Ok((!stands).then_some(cursor))
     }
 
     /// Returns what of a list could be read, and reports the rest.

@@ -4,7 +4,7 @@ use super::inputs::Text;
 use super::lists::{COMMENTS, REVIEW_COMMENTS};
 use super::repo::{RepoCycle, StepError};
 use crate::model::WorkItemRef;
-use crate::store::ItemRow;
+use crate::store::{Acceptance, Arrival, CursorUpdate, ItemRow};
 
 impl RepoCycle<'_> {
     /// Every new or edited comment in a conversation.
@@ -28,11 +28,7 @@ impl RepoCycle<'_> {
                 Err(error) => Self::hold_back(&mut held, error)?,
             }
         }
-        self.accept_arrivals(arrivals, Vec::new()).await?;
-        match held {
-            Some(error) => Err(error),
-            None => self.finish(next).await,
-        }
+        self.accept_texts(arrivals, Vec::new(), next, held).await
     }
 
     /// Every new or edited comment on a line of a pull request.
@@ -64,11 +60,29 @@ impl RepoCycle<'_> {
                 Err(error) => Self::hold_back(&mut held, error)?,
             }
         }
-        self.accept_arrivals(arrivals, moved).await?;
-        match held {
-            Some(error) => Err(error),
-            None => self.finish(next).await,
-        }
+        self.accept_texts(arrivals, moved, next, held).await
+    }
+
+    /// Accepts what a list holds and moves its cursor with it, unless something of it was held back.
+    async fn accept_texts(
+        &mut self,
+        arrivals: Vec<Arrival>,
+        mark_dirty: Vec<WorkItemRef>,
+        next: CursorUpdate,
+        held: Option<StepError>,
+    ) -> Result<(), StepError> {
+        let cursor = match &held {
+            Some(_) => None,
+            None => self.if_moved(next).await?,
+        };
+        self.accept_whole(Acceptance {
+            arrivals,
+            mark_dirty,
+            cursor,
+            ..Acceptance::default()
+        })
+        .await?;
+        held.map_or(Ok(()), Err)
     }
 
     /// Returns the row of an item whose thread has been read once; until then that reading finds
