@@ -179,13 +179,13 @@ impl GitHub {
     async fn ask(&self, question: &Question<'_>) -> Result<Outcome, GitHubError> {
         self.inner.rates.check()?;
         question.rates.check()?;
-        let token = self.token().await?;
-        let mut raw = self.send(question, token.as_ref()).await?;
+        let token = Box::pin(self.token()).await?;
+        let mut raw = Box::pin(self.send(question, token.as_ref())).await?;
         if raw.status == StatusCode::UNAUTHORIZED {
-            let Some(other) = self.renewed_token(token.as_ref()).await? else {
+            let Some(other) = Box::pin(self.renewed_token(token.as_ref())).await? else {
                 return Err(self.unauthorized(token.as_ref()));
             };
-            raw = self.send(question, Some(&other)).await?;
+            raw = Box::pin(self.send(question, Some(&other))).await?;
             if raw.status == StatusCode::UNAUTHORIZED {
                 return Err(self.unauthorized(Some(&other)));
             }
