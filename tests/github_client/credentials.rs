@@ -95,7 +95,7 @@ async fn tokens_are_looked_for_in_order_and_for_their_host_only() {
             &[],
             ALL,
             ("https://evil.example", "github.com"),
-            "no token for github.com",
+            "https://evil.example is not github.com's own address",
         ),
     ] {
         let source = TokenSource {
