@@ -8,7 +8,8 @@ use super::inbox::Disposition;
 use super::items;
 use super::rows::{Reader, ms};
 use crate::model::{
-    Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason, Login, Source, WorkItemRef,
+    Class, DeliveryId, DeliveryState, DropReason, Event, EventKey, HoldReason, Login, Source,
+    WorkItemRef,
 };
 
 /// The rows of one review wait this long after the newest of them …
@@ -169,6 +170,15 @@ async fn supersede(
     .fetch_all(conn)
     .await?;
     delivery_ids(&rows)
+}
+
+/// Tells whether an event with this key is stored.
+pub(super) async fn is_known(conn: &mut SqliteConnection, key: &EventKey) -> Result<bool, Fault> {
+    let id: Option<i64> = sqlx::query_scalar("SELECT id FROM events WHERE key = $1")
+        .bind(key.as_str())
+        .fetch_optional(conn)
+        .await?;
+    Ok(id.is_some())
 }
 
 pub(super) fn delivery_ids(rows: &[sqlx::sqlite::SqliteRow]) -> Result<Vec<DeliveryId>, Fault> {

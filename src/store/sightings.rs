@@ -199,16 +199,35 @@ async fn close_or_reopen(
     .await?;
     sighted.item.armed = false;
     sighted.changes.push(Change::Closed);
-    let version = closed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let event = Event {
         occurred_at: closed_at,
         detail: Detail::Closed {
             merged: seen.merged,
         },
-        ..own_event(seen, &sighted.item, EventKind::Closed, &version)
+        ..closing(conn, seen, &sighted.item, closed_at).await?
     };
     // A closing ends the item's own session only: a merged pull request leaves its issue's alone.
     deliver(conn, seen, sighted, &event, Class::Control, now).await
+}
+
+/// Makes the event of a closing, with a key of its own.
+///
+/// The time that GitHub gives ticks in seconds, and an item can be closed twice in one; that the row
+/// was open proves another closing.
+async fn closing(
+    conn: &mut SqliteConnection,
+    seen: &ItemSighting,
+    row: &ItemRow,
+    closed_at: DateTime<Utc>,
+) -> Result<Event, Fault> {
+    let second = closed_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let mut event = own_event(seen, row, EventKind::Closed, &second);
+    let mut count = 1;
+    while enqueue::is_known(conn, &event.key).await? {
+        count += 1;
+        event = own_event(seen, row, EventKind::Closed, &format!("{second}.{count}"));
+    }
+    Ok(event)
 }
 
 async fn reopen(conn: &mut SqliteConnection, id: i64) -> Result<(), Fault> {

@@ -264,3 +264,22 @@ async fn another_repository_under_a_freed_name_is_another_item() {
     let moved = world.see(sighting("o/moved#1")).await;
     assert_eq!(moved.item.id, before.id);
 }
+
+#[tokio::test]
+async fn an_item_closed_twice_in_one_second_is_told_twice() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+
+    let first = world.see(closed("o/r#1", 10)).await;
+    let reopened = ItemSighting {
+        updated_at: at(10),
+        ..sighting("o/r#1")
+    };
+    world.see(reopened).await;
+    let second = world.see(closed("o/r#1", 10)).await;
+
+    assert_eq!(first.deliveries.len(), 1);
+    assert_eq!(second.deliveries.len(), 1);
+    assert_ne!(first.deliveries, second.deliveries);
+    assert_eq!(world.see(closed("o/r#1", 10)).await.deliveries, []);
+}
