@@ -38,12 +38,12 @@ pub(crate) async fn measure() -> Result<Vec<Figure>> {
     let pid = daemon.pid();
     let resident = number(&format!("/proc/{pid}/smaps_rollup"), "Rss:")?;
     let share = number(&format!("/proc/{pid}/smaps_rollup"), "Pss:")?;
-    let private = number(&format!("/proc/{pid}/smaps_rollup"), "Private_Dirty:")?;
+    let anonymous = number(&format!("/proc/{pid}/smaps_rollup"), "Anonymous:")?;
     Ok(vec![
         Figure::new("idle `poll start`, memory")
             .value("RSS", resident / 1024.0, "MB")
             .value("PSS", share / 1024.0, "MB")
-            .value("private, written", private / 1024.0, "MB")
+            .value("of its own", anonymous / 1024.0, "MB")
             .target(15.0)
             .python("27.0 MB"),
         Figure::new(format!("idle `poll start`, {} s", WATCHED.as_secs()))

@@ -58,7 +58,10 @@ fn runs(world: &World, args: &[&str]) -> Result<Samples> {
     let mut samples = Samples::default();
     for _ in 0..RUNS {
         let mut command = world.command(Path::new(PROGRAM));
-        command.args(args).stdout(Stdio::null());
+        command
+            .args(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let began = Instant::now();
         let status = command.status()?;
         samples.add(began.elapsed());

@@ -430,3 +430,25 @@ async fn plan(world: &World, statement: &'static str) -> Vec<String> {
         .map(|row| row.get("detail"))
         .collect()
 }
+
+#[tokio::test]
+async fn a_fence_leaves_a_fresh_lease_alone_and_extends_one_that_runs_out() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let first = lease_end(&world).await;
+    for (passed, extended) in [(0, 0), (15, 0), (1, 16), (20, 36)] {
+        world.pass(passed);
+        world.store.deduper().hold_fence(&claim).await.unwrap();
+        let end = lease_end(&world).await;
+        assert_eq!(end - first, extended * 1000, "{passed} s later");
+    }
+}
+
+async fn lease_end(world: &World) -> i64 {
+    sqlx::query_scalar("SELECT lease_until FROM deliveries WHERE claim_lead = 1")
+        .fetch_one(&world.store.readers)
+        .await
+        .unwrap()
+}

@@ -76,3 +76,19 @@ async fn an_idle_cycle_writes_no_line() {
     rig.look().await;
     assert_eq!(rig.said(&["poll.cycle"]).len(), cycles);
 }
+
+#[tokio::test]
+async fn an_idle_cycle_writes_nothing_to_the_database() {
+    let rig = Rig::new().await;
+    let issue = rig.labelled_issue();
+    rig.comment(issue, "ada", "a remark");
+    for _ in 0..3 {
+        rig.look().await;
+    }
+    let database = rig.store.path().to_owned();
+    let log = database.with_extension("db-wal");
+    let content = || [&database, &log].map(|file| std::fs::read(file).unwrap_or_default());
+    let before = content();
+    rig.look().await;
+    assert!(content() == before, "the database changed");
+}
