@@ -10,6 +10,7 @@ use super::sessions::latest;
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::{open_store, runner};
+use crate::model::text::one_line;
 use crate::model::{Ending, Phase, Session, WorkItemRef};
 use crate::runner::{Address, LocalMachine, Machine, last_lines};
 
@@ -102,7 +103,11 @@ fn print(shown: &Shown) {
     let line = |head: &str, text: &str| output::line(format!("{head:<13} {text}"));
     line(
         "work item",
-        &format!("{}  {}", session.work_item.short(), shown.row.title),
+        &format!(
+            "{}  {}",
+            session.work_item.short(),
+            one_line(&shown.row.title, 200)
+        ),
     );
     line("state", shown.row.state);
     if let Some(ended) = &shown.ended {

@@ -8,12 +8,17 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{BootId, ProcessId};
 use crate::process::identity::{Life, boot_id, life_in, own};
+
+/// How often the lock is tried while nobody proves to hold it, and the pause in between.
+const LOOKS: u32 = 10;
+const LOOK_LASTS: Duration = Duration::from_millis(10);
 
 /// Why the lock could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +82,7 @@ impl InstanceLock {
             source,
         };
         let mut file = open(path).map_err(io)?;
-        match file.try_lock() {
+        match try_for_a_moment(&mut file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(LockError::Held {
@@ -133,6 +138,19 @@ pub enum LockState {
     Free,
     /// Somebody does: who, where the process proves it.
     Held(Option<Holder>),
+}
+
+/// Takes the lock; waits a moment where nobody proves to hold it: a look at it takes it too.
+fn try_for_a_moment(file: &mut File) -> Result<(), TryLockError> {
+    for _ in 0..LOOKS {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if proven_holder(file).is_none() => {
+                std::thread::sleep(LOOK_LASTS);
+            }
+            settled => return settled,
+        }
+    }
+    file.try_lock()
 }
 
 fn open(path: &Path) -> std::io::Result<File> {

@@ -51,7 +51,10 @@ fn spill(text: &str, cwd: &Path, delivery: DeliveryId) -> Result<PathBuf, SpillE
         if std::fs::symlink_metadata(&folder)?.file_type().is_symlink() {
             return Err(std::io::Error::other("the folder is a symbolic link"));
         }
-        exclude_from_git(cwd)?;
+        if let Err(error) = exclude_from_git(cwd) {
+            // Git then shows one more untracked folder; the message matters more.
+            tracing::warn!("cannot keep {} out of git: {error}", folder.display());
+        }
         let partial = folder.join(format!(".message-{delivery}.partial"));
         remove_if_there(&partial)?;
         let mut file = std::fs::OpenOptions::new()

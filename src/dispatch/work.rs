@@ -161,9 +161,24 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// An event of an item without a session: a spawn, if the item is armed and started.
     pub(super) async fn first_event(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
         match self.may_spawn(&claim.item) {
+            // The start that came after it spawns, on one budget; a label put on anew spawns itself.
+            Ok(()) if self.is_overtaken_by_its_start(claim) => {
+                Ok(Conclusion::Dropped(DropReason::AwaitingStart))
+            }
             Ok(()) => self.first_spawn(claim).await,
             Err(reason) => Ok(Conclusion::Dropped(reason)),
         }
+    }
+
+    /// Tells whether the claim is an arming that waited for a start, which has come since.
+    fn is_overtaken_by_its_start(&self, claim: &Claim) -> bool {
+        claim.first().event.kind == EventKind::Armed
+            && self.policy().requires_start()
+            && claim
+                .item
+                .control
+                .as_ref()
+                .is_some_and(|last| last.at >= claim.received_at)
     }
 
     /// Tells whether the item may get a session now, or why not.

@@ -199,6 +199,21 @@ fn a_paused_session_ends_with_its_item_and_a_second_life_needs_a_new_start() {
 }
 
 #[test]
+fn a_start_that_fails_spends_one_budget_though_the_item_was_armed_too() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let program = hub
+        .program(&scratch)
+        .set("harnesses.agent.command", "no-such-agent".into());
+    hub.started_issue();
+
+    let once = program.run(&["poll", "--once"]);
+
+    assert_eq!(once.code(), 1, "{once:?}");
+    assert_eq!(records(&scratch, "session.spawn_failed").len(), 3);
+    assert_eq!(records(&scratch, "poll.spawn_failed").len(), 1);
+}
+
+#[test]
 fn killed_while_it_reads_it_loses_nothing_and_says_nothing_twice() {
     let (hub, scratch) = (Hub::start(), Scratch::new());
     let program = hub.program(&scratch);
