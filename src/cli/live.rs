@@ -13,6 +13,7 @@ use super::screen;
 use crate::config::{Environment, Loaded, display_path};
 use crate::daemon::{PollNews, PollOptions, Run, Standing, StandingNews};
 use crate::eventlog::{Level, Record};
+use crate::model::text::count;
 use crate::process::detach::{close_report, terminal_width};
 use crate::telemetry::{LogFormat, Verbosity};
 
@@ -249,10 +250,6 @@ fn last_line(standing: &Standing, now: DateTime<Utc>, room: usize) -> String {
         parts.pop();
     }
     parts.join(" · ")
-}
-
-fn count(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

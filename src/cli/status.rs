@@ -14,6 +14,7 @@ use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockState};
 use crate::daemon::{lock_path, open_store};
 use crate::eventlog::{hold_phrase, kind_phrase};
+use crate::model::text::count;
 use crate::model::{DeliveryState, RepoRef, SessionStatus};
 use crate::store::{Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store};
 
@@ -159,8 +160,8 @@ fn sources(rows: &[SourceRow]) -> Vec<String> {
         .map(|row| {
             [
                 row.repo.to_string(),
-                count(row.items, "item"),
-                count(row.sessions, "session"),
+                count(row.items as u64, "item"),
+                count(row.sessions as u64, "session"),
             ]
         })
         .collect();
@@ -293,8 +294,4 @@ fn clock(at: DateTime<Utc>) -> String {
     } else {
         local.format("%Y-%m-%d %H:%M").to_string()
     }
-}
-
-fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

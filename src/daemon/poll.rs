@@ -19,6 +19,7 @@ use crate::eventlog::{Decision, Record};
 use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
+use crate::model::text::count;
 use crate::store::{SessionFilter, StoreError};
 
 /// How often a running poller tidies up.
@@ -96,13 +97,13 @@ impl PollEnd {
         let report = &self.report;
         let repos: Vec<String> = report.repos.iter().map(ToString::to_string).collect();
         let mut text = format!(
-            "{}: {} items, {} new, {} delivered, {} failed, {} requests ({} unchanged), {:.2} s",
+            "{}: {}, {} new, {} delivered, {} failed, {} ({} unchanged), {:.2} s",
             repos.join(", "),
-            report.items,
+            count(report.items, "item"),
             report.accepted,
             self.delivered,
             self.failed,
-            report.requests,
+            count(report.requests, "request"),
             report.unchanged,
             report.duration.as_secs_f64(),
         );

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Record;
 use super::phrases::{act, drop_phrase, hold_phrase, spawn_phrase};
+use crate::model::text::count;
 
 /// Reads fields for sentences; what is missing is left out of them.
 pub(super) struct Words<'a>(&'a Record);
@@ -304,12 +305,12 @@ fn poll(w: &Words<'_>, event: &str, act: &str) -> Said {
 
 fn cycle(w: &Words<'_>) -> String {
     let mut text = format!(
-        "{} items, {} new, {} closed, {} failed, {} requests ({} unchanged), {:.2} s",
-        w.number("items_seen"),
+        "{}, {} new, {} closed, {} failed, {} ({} unchanged), {:.2} s",
+        count(w.number("items_seen"), "item"),
         w.number("comments_forwarded"),
         w.number("closures"),
         w.number("failures"),
-        w.number("requests"),
+        count(w.number("requests"), "request"),
         w.number("unchanged"),
         Duration::from_millis(w.number("duration_ms")).as_secs_f64()
     );

@@ -43,6 +43,12 @@ pub fn one_line(text: &str, max: usize) -> String {
     cut
 }
 
+/// A number with the noun that it counts: `1 item`, `2 items`.
+#[must_use]
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
