@@ -288,7 +288,7 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check the configuration and name every problem
-    Check,
+    Check(JsonArgs),
     /// Show the values in force and where each comes from
     Show(JsonArgs),
     /// Print the JSON Schema of the configuration

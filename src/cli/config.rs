@@ -1,19 +1,14 @@
 //! `the-loop config …`: check, show, schema.
 
-use super::args::{ConfigArgs, ConfigCommand, Global};
+use super::args::{ConfigArgs, ConfigCommand, Global, JsonArgs};
 use super::exit::{Exit, Failure};
 use super::{output, setup};
-use crate::config::{Config, Environment, schema};
+use crate::config::{Config, ConfigError, Environment, schema};
 
 pub(super) fn run(global: &Global, args: &ConfigArgs) -> Result<Exit, Failure> {
     match &args.command {
         ConfigCommand::Schema => output::print(&schema::text()),
-        ConfigCommand::Check => {
-            setup::start_logging(global);
-            let loaded = Config::load(global.config.as_deref(), &Environment::of_this_process())
-                .map_err(|error| Failure::config(&error))?;
-            output::print(&loaded.check_report());
-        }
+        ConfigCommand::Check(json) => return check(global, json),
         ConfigCommand::Show(json) => {
             setup::start_logging(global);
             let loaded = Config::load(global.config.as_deref(), &Environment::of_this_process())
@@ -24,6 +19,20 @@ pub(super) fn run(global: &Global, args: &ConfigArgs) -> Result<Exit, Failure> {
                 output::print(&loaded.show());
             }
         }
+    }
+    Ok(Exit::Success)
+}
+
+fn check(global: &Global, json: &JsonArgs) -> Result<Exit, Failure> {
+    setup::start_logging(global);
+    match Config::load(global.config.as_deref(), &Environment::of_this_process()) {
+        Ok(loaded) if json.json => output::json(&loaded.check_json())?,
+        Ok(loaded) => output::print(&loaded.check_report()),
+        Err(ConfigError::Invalid(problems)) if json.json => {
+            output::json(&problems.json())?;
+            return Ok(Exit::Usage);
+        }
+        Err(error) => return Err(Failure::config(&error)),
     }
     Ok(Exit::Success)
 }

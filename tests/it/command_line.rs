@@ -67,6 +67,24 @@ fn json_is_all_that_is_printed_where_it_is_asked_for() {
 }
 
 #[test]
+fn a_checked_configuration_is_told_as_json_good_or_bad() {
+    let scratch = Scratch::new();
+    let good = TheLoop::new(&scratch);
+    let told: Value = serde_json::from_str(&good.run(&["config", "check", "--json"]).ok()).unwrap();
+    assert_eq!(
+        (&told["valid"], &told["problems"]),
+        (&json!(true), &json!([]))
+    );
+
+    let bad = TheLoop::new(&scratch).set("polling.intervalSeconds", json!("1m"));
+    let ended = bad.run(&["config", "check", "--json"]);
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (2, ""));
+    assert_eq!(told["valid"], json!(false));
+    assert_eq!(told["problems"][0]["key"], json!("polling.intervalSeconds"));
+}
+
+#[test]
 fn output_that_no_terminal_shows_is_plain() {
     let scratch = Scratch::new();
     let the_loop = TheLoop::new(&scratch).env("CLICOLOR", "1");
