@@ -100,8 +100,7 @@ impl Live {
                 let room = terminal_width().unwrap_or(80).saturating_sub(1);
                 screen::last_line(&last_line(standing, Utc::now(), room));
             }
-            PollNews::Ended if self.face == Face::Terminal => screen::end(),
-            PollNews::Ended => {}
+            PollNews::Ended => screen::end(),
         }
     }
 

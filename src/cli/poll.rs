@@ -8,7 +8,7 @@ use chrono::Utc;
 use super::args::{Global, JsonArgs, PollArgs, PollCommand, PollStartArgs};
 use super::exit::{Exit, Failure};
 use super::live::Live;
-use super::{output, setup};
+use super::{output, screen, setup};
 use crate::config::Loaded;
 use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockError, LockState};
@@ -49,6 +49,13 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     let ended = setup::block_on(async {
         let live = Live::new(&loaded, &options, global.verbosity(), global.log_format);
         let live = if args.detached { live.report() } else { live };
+        // A log file takes everything at once, and one run may wait for who reads it.
+        if options.run == Run::Forever
+            && !args.detached
+            && let Err(error) = screen::write_from_thread()
+        {
+            tracing::warn!("cannot write from a thread of its own: {error}");
+        }
         let options = PollOptions {
             standing: live.standing_news(),
             ..options.clone()
@@ -59,7 +66,9 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
             Arc::new(move |news| live.show(&news)),
         )
         .await)
-    })?;
+    });
+    screen::end();
+    let ended = ended?;
     match ended {
         Ok(end) => {
             let is_for_people = global.log_format == LogFormat::Text;

@@ -4,50 +4,190 @@
 //! go through here: the last line is erased before either, and drawn again below it.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::layout::{clip, width};
 use super::output::{Paint, colours, paint};
+use crate::model::text::count;
 use crate::process::detach::terminal_width;
 
-/// The last line as it was drawn; one per process, as there is one terminal.
-static LAST_LINE: Mutex<Option<String>> = Mutex::new(None);
+/// How many pieces wait for a terminal that takes none; what comes after them is counted, not kept.
+const WAITING: usize = 1024;
+
+/// How long the end waits for a terminal to take what is left.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// One per process, as there is one terminal.
+static WAY: Mutex<Way> = Mutex::new(Way::Direct(Screen { last: None }));
+
+/// How a piece comes to the terminal.
+enum Way {
+    /// It is written by who has it.
+    Direct(Screen),
+    /// A thread writes it: a terminal that was stopped with Ctrl-S, or a pipe that nobody reads, holds
+    /// up what is shown and never the daemon.
+    Thread {
+        pieces: SyncSender<Piece>,
+        ended: Receiver<()>,
+        missed: u64,
+    },
+    /// The terminal did not take the last words either: nothing is written any more.
+    Gone,
+}
+
+/// Something to be shown.
+enum Piece {
+    /// A line that stays.
+    Line(String),
+    /// The line at the bottom, drawn over by the next one.
+    LastLine(String),
+    /// A line of the log, for stderr.
+    Log(Vec<u8>),
+}
+
+/// Lets a thread write from here to [`end`].
+///
+/// # Errors
+/// The system has no thread to give; pieces are then written directly.
+pub(super) fn write_from_thread() -> io::Result<()> {
+    let (pieces, waiting) = sync_channel(WAITING);
+    let (end, ended) = sync_channel(1);
+    thread::Builder::new()
+        .name("screen".to_owned())
+        .spawn(move || {
+            let mut screen = Screen { last: None };
+            for piece in waiting {
+                screen.draw(&piece);
+            }
+            screen.end();
+            // Nobody waits any more where the end came too late.
+            let _late = end.try_send(());
+        })?;
+    *way() = Way::Thread {
+        pieces,
+        ended,
+        missed: 0,
+    };
+    Ok(())
+}
 
 /// Prints a line above the last one.
 pub(super) fn line(text: &str) {
-    let last = LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (erase, again) = around(last.as_deref());
-    write(&format!("{erase}{text}\n{again}"));
+    put(Piece::Line(text.to_owned()));
 }
 
 /// Draws the last line.
 pub(super) fn last_line(text: &str) {
-    let mut last = LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let room = terminal_width().unwrap_or(80);
-    // The last cell stays free: a terminal may break the line behind it.
-    let text = clip(text, room.saturating_sub(1));
-    let (erase, _) = around(last.as_deref());
-    write(&format!("{erase}{}", dim(&text)));
-    *last = Some(text);
+    put(Piece::LastLine(text.to_owned()));
 }
 
-/// Takes the last line away for good.
+/// Takes the last line away for good, once all that waits is written.
 pub(super) fn end() {
-    let mut last = LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (erase, _) = around(last.take().as_deref());
-    write(&erase);
+    let mut way = way();
+    match std::mem::replace(&mut *way, Way::Gone) {
+        Way::Direct(mut screen) => {
+            screen.end();
+            *way = Way::Direct(screen);
+        }
+        Way::Thread { pieces, ended, .. } => {
+            drop(pieces);
+            if ended.recv_timeout(LAST_WORDS).is_ok() {
+                *way = Way::Direct(Screen { last: None });
+            }
+        }
+        Way::Gone => {}
+    }
 }
 
-/// What has to be written before and after something that goes above the last line.
-fn around(last: Option<&str>) -> (String, String) {
-    let Some(last) = last else {
-        return (String::new(), String::new());
-    };
-    let room = terminal_width().unwrap_or(80);
-    let again = clip(last, room.saturating_sub(1));
-    (erase(width(last), room), dim(&again))
+fn way() -> MutexGuard<'static, Way> {
+    WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn put(piece: Piece) {
+    match &mut *way() {
+        Way::Direct(screen) => screen.draw(&piece),
+        Way::Thread { pieces, missed, .. } => offer(pieces, missed, piece),
+        Way::Gone => {}
+    }
+}
+
+/// Hands a piece to the thread; where it has too many already, the next that fits says how many
+/// lines are missing.
+fn offer(pieces: &SyncSender<Piece>, missed: &mut u64, piece: Piece) {
+    if *missed > 0 {
+        let lines = count(*missed, "line");
+        let note = format!("({lines} not shown: the terminal took none; see `the-loop events`)");
+        if pieces.try_send(Piece::Line(note)).is_ok() {
+            *missed = 0;
+        }
+    }
+    match pieces.try_send(piece) {
+        Err(TrySendError::Full(Piece::Line(_) | Piece::Log(_))) => *missed += 1,
+        // The next last line comes within a second.
+        Err(TrySendError::Full(Piece::LastLine(_))) => {}
+        Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+    }
+}
+
+/// The screen, with the last line as it was drawn.
+struct Screen {
+    last: Option<String>,
+}
+
+impl Screen {
+    fn draw(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Line(text) => {
+                let (erase, again) = self.around();
+                write(&format!("{erase}{text}\n{again}"));
+            }
+            Piece::LastLine(text) => {
+                let room = terminal_width().unwrap_or(80);
+                // The last cell stays free: a terminal may break the line behind it.
+                let text = clip(text, room.saturating_sub(1));
+                let (erase, _) = self.around();
+                write(&format!("{erase}{}", dim(&text)));
+                self.last = Some(text);
+            }
+            Piece::Log(bytes) => self.log(bytes),
+        }
+    }
+
+    /// Writes to stderr, above the last line where both share a terminal.
+    fn log(&self, bytes: &[u8]) {
+        let mut err = io::stderr().lock();
+        let is_shared = self.last.is_some() && err.is_terminal();
+        let (erase, again) = self.around();
+        if is_shared {
+            write(&erase);
+        }
+        // As below: whoever read the log may be gone.
+        let _gone = err.write_all(bytes).and_then(|()| err.flush());
+        if is_shared {
+            write(&again);
+        }
+    }
+
+    fn end(&mut self) {
+        let (erase, _) = self.around();
+        self.last = None;
+        write(&erase);
+    }
+
+    /// What has to be written before and after something that goes above the last line.
+    fn around(&self) -> (String, String) {
+        let Some(last) = &self.last else {
+            return (String::new(), String::new());
+        };
+        let room = terminal_width().unwrap_or(80);
+        let again = clip(last, room.saturating_sub(1));
+        (erase(width(last), room), dim(&again))
+    }
 }
 
 /// Erases a line that took `drawn` cells, on a terminal that is `room` cells wide by now: one that
@@ -69,7 +209,7 @@ fn write(text: &str) {
     let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Where log lines are written: stderr, above the last line where both share a terminal.
+/// Where log lines are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogLines;
 
@@ -83,18 +223,7 @@ impl<'a> MakeWriter<'a> for LogLines {
 
 impl Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let last = LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut err = io::stderr().lock();
-        let on_screen = last.as_deref().filter(|_| err.is_terminal());
-        let (erase, again) = around(on_screen);
-        if on_screen.is_some() {
-            write(&erase);
-        }
-        // As above: whoever read the log may be gone.
-        let _gone = err.write_all(bytes).and_then(|()| err.flush());
-        if on_screen.is_some() {
-            write(&again);
-        }
+        put(Piece::Log(bytes.to_vec()));
         Ok(bytes.len())
     }
 
@@ -106,6 +235,30 @@ impl Write for LogLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_stopped_terminal_does_not_take_is_counted() {
+        let (pieces, waiting) = sync_channel(2);
+        let mut missed = 0;
+        for text in ["one", "two", "three", "four"] {
+            offer(&pieces, &mut missed, Piece::Line(text.to_owned()));
+        }
+        offer(
+            &pieces,
+            &mut missed,
+            Piece::LastLine("how it stands".to_owned()),
+        );
+        assert_eq!(missed, 2);
+
+        let shown = || match waiting.recv() {
+            Ok(Piece::Line(text)) => text,
+            _ => "no line".to_owned(),
+        };
+        assert_eq!([shown(), shown()], ["one", "two"]);
+        offer(&pieces, &mut missed, Piece::Line("five".to_owned()));
+        assert!(shown().starts_with("(2 lines not shown"));
+        assert_eq!((shown(), missed), ("five".to_owned(), 0));
+    }
 
     #[test]
     fn a_terminal_that_was_made_narrower_is_left_without_remains() {

@@ -16,7 +16,7 @@ fn once_works_what_is_due_sums_up_and_exits_0() {
     let program = hub.program(&scratch);
     hub.started_issue();
     let said = program.run(&["poll", "--once"]).ok();
-    assert!(said.contains("1 items"), "{said}");
+    assert!(said.contains("1 item,"), "{said}");
     assert!(said.contains("1 delivered"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert_eq!(records(&scratch, "session.spawned").len(), 1);
@@ -85,6 +85,29 @@ fn quiet_says_nothing() {
     let ended = running.wait(SOON);
     assert_eq!(ended.code(), 0);
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+}
+
+/// A terminal that is stopped with Ctrl-S, or a `| less` that nobody scrolls.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_that_takes_nothing_holds_up_nothing() {
+    use std::io::Write as _;
+
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let program = hub.program(&scratch);
+    hub.started_issue();
+    let (_unread, mut full) = std::io::pipe().unwrap();
+    // The size of a pipe on Linux, pipe(7): the next byte waits for a reader.
+    full.write_all(&[b'\n'; 65_536]).unwrap();
+
+    let running = program.start_into(&["-v", "poll", "start"], full.try_clone().unwrap(), full);
+    wait_for_records(&scratch, "session.spawned", 1);
+    hub.comment(1, "hello");
+    wait_read(&program, "hello");
+    let stopped = program.run(&["poll", "stop", "--timeout", "10"]);
+
+    assert_eq!(stopped.code(), 0, "{stopped:?}");
+    assert_eq!(running.wait(SOON).code(), 0);
 }
 
 #[test]

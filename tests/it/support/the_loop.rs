@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -120,21 +120,43 @@ impl<'a> TheLoop<'a> {
         let number = self.runs.fetch_add(1, Ordering::SeqCst);
         let stdout = self.scratch.path(&format!("run-{number}.out"));
         let stderr = self.scratch.path(&format!("run-{number}.err"));
-        let child = self
-            .scratch
-            .command(BINARY)
-            .env("THE_LOOP_CLI_CONFIG", self.config_file())
-            .envs(self.extra.iter().cloned())
-            .args(args)
-            .stdout(File::create(&stdout).unwrap())
-            .stderr(File::create(&stderr).unwrap())
-            .spawn()
-            .unwrap();
+        let (out, err) = (
+            File::create(&stdout).unwrap(),
+            File::create(&stderr).unwrap(),
+        );
+        let child = self.spawn(args, out.into(), err.into());
         Running {
             child: Some(child),
             stdout,
             stderr,
         }
+    }
+
+    /// Starts a command that writes to what the test holds; its output cannot be read afterwards.
+    pub(crate) fn start_into(
+        &self,
+        args: &[&str],
+        stdout: impl Into<Stdio>,
+        stderr: impl Into<Stdio>,
+    ) -> Running {
+        let child = self.spawn(args, stdout.into(), stderr.into());
+        Running {
+            child: Some(child),
+            stdout: PathBuf::from("/dev/null"),
+            stderr: PathBuf::from("/dev/null"),
+        }
+    }
+
+    fn spawn(&self, args: &[&str], stdout: Stdio, stderr: Stdio) -> Child {
+        self.scratch
+            .command(BINARY)
+            .env("THE_LOOP_CLI_CONFIG", self.config_file())
+            .envs(self.extra.iter().cloned())
+            .args(args)
+            .stdout(stdout)
+            .stderr(stderr)
+            .spawn()
+            .unwrap()
     }
 }
 
