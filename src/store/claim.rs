@@ -144,32 +144,26 @@ pub(super) async fn read(
     token: &ClaimToken,
     taken_over: bool,
 ) -> Result<Claim, Fault> {
-    let rows = sqlx::query(
-        "SELECT d.id, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
-         d.intent_expires_at, d.accepted_at, e.payload FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.claim_token = $1 \
-         ORDER BY d.number",
-    )
-    .bind(token.as_str())
-    .fetch_all(&mut *conn)
-    .await?;
-    let deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
-    let row = sqlx::query(concat!(
-        "SELECT ",
+    // The rows of a review are of one item, so each of them carries it.
+    let rows = sqlx::query(concat!(
+        "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
+         d.intent_expires_at, d.accepted_at, e.payload, ",
         item_columns!(),
-        " FROM work_items w WHERE w.id = (SELECT d.item_id FROM deliveries d WHERE d.claim_token = $1 \
-         AND d.claim_lead = 1)"
+        " FROM deliveries d JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
+         WHERE d.claim_token = $1 ORDER BY d.number"
     ))
     .bind(token.as_str())
-    .fetch_one(conn)
+    .fetch_all(conn)
     .await?;
-    let lead = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-    let lead = Reader::new(lead, "deliveries")?;
+    let deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let lead = part(row)?;
     let reason: Option<String> = lead.get("reason")?;
     let batch: Option<String> = lead.get("batch")?;
     let attempts = deliveries.iter().map(|row| row.attempts).max();
     Ok(Claim {
         token: token.clone(),
-        item: rows::item(&row)?,
+        item: rows::item(row)?,
         class: class(lead)?,
         message: enqueue::message_of(batch.as_deref()).unwrap_or(DeliveryId(lead.id())),
         received_at: newest(&deliveries),
@@ -186,8 +180,13 @@ fn newest(deliveries: &[ClaimedDelivery]) -> DateTime<Utc> {
     newest.unwrap_or_default()
 }
 
+/// The delivery's part of a row that [`read`] has joined.
+fn part(row: &SqliteRow) -> Result<Reader<'_>, Fault> {
+    Reader::numbered(row, "deliveries", "delivery")
+}
+
 fn delivery(row: &SqliteRow) -> Result<ClaimedDelivery, Fault> {
-    let row = Reader::new(row, "deliveries")?;
+    let row = part(row)?;
     let payload: String = row.get("payload")?;
     let event =
         serde_json::from_str(&payload).map_err(|error| row.bad(format!("payload: {error}")))?;

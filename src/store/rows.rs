@@ -30,7 +30,16 @@ pub(super) struct Reader<'r> {
 impl<'r> Reader<'r> {
     /// Starts on a row of `table` whose number is in the column `id`.
     pub(super) fn new(row: &'r SqliteRow, table: &'static str) -> Result<Self, Fault> {
-        let id = row.try_get("id")?;
+        Self::numbered(row, table, "id")
+    }
+
+    /// Starts on the part of a joined row that is of `table`, whose number is in the column `id`.
+    pub(super) fn numbered(
+        row: &'r SqliteRow,
+        table: &'static str,
+        id: &str,
+    ) -> Result<Self, Fault> {
+        let id = row.try_get(id)?;
         Ok(Self { row, table, id })
     }
 
