@@ -7,7 +7,7 @@ use the_loop::model::{DeliveryState, SessionStatus};
 
 use super::stage::{Stage, hasty, name, quick, signal, wait_gone};
 use super::touchy::{Fate, is_clearing, is_creation, no_server, refusal};
-use crate::support::Scratch;
+use crate::support::{SOON, Scratch};
 
 /// Starts item 1 and returns its agent's conversation.
 async fn started(stage: &Stage<'_>) -> String {
@@ -204,11 +204,12 @@ async fn a_respawn_that_always_fails_is_given_up_and_rearmed_by_another_version_
     let same = env!("CARGO_PKG_VERSION");
     assert!(queue.rearm_given_up(same).await.unwrap().is_empty());
     // Not before its last paste can no longer be served.
-    let mut rearmed = 0;
-    while rearmed == 0 {
-        rearmed = queue.rearm_given_up("next").await.unwrap().len();
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let rearmed = async {
+        while queue.rearm_given_up("next").await.unwrap().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, rearmed).await.unwrap();
     stage.drain().await;
     assert_eq!(stage.row(delivery).await.state, DeliveryState::Delivered);
     assert_eq!(newest(&stage), (Some(conversation), true));
