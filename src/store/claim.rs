@@ -138,12 +138,12 @@ impl Claim {
     }
 }
 
-/// Reads what was claimed under this token.
+/// Reads what was claimed under this token; nothing where the claim is gone.
 pub(super) async fn read(
     conn: &mut SqliteConnection,
     token: &ClaimToken,
     taken_over: bool,
-) -> Result<Claim, Fault> {
+) -> Result<Option<Claim>, Fault> {
     // The rows of a review are of one item, so each of them carries it.
     let rows = sqlx::query(concat!(
         "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
@@ -156,12 +156,14 @@ pub(super) async fn read(
     .fetch_all(conn)
     .await?;
     let deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
-    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
     let lead = part(row)?;
     let reason: Option<String> = lead.get("reason")?;
     let batch: Option<String> = lead.get("batch")?;
     let attempts = deliveries.iter().map(|row| row.attempts).max();
-    Ok(Claim {
+    Ok(Some(Claim {
         token: token.clone(),
         item: rows::item(row)?,
         class: class(lead)?,
@@ -172,7 +174,7 @@ pub(super) async fn read(
         attempts: AtomicU32::new(attempts.unwrap_or(0)),
         rows: deliveries,
         taken_over,
-    })
+    }))
 }
 
 fn newest(deliveries: &[ClaimedDelivery]) -> DateTime<Utc> {

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
-use super::claims::{self, IsDead, Wanted, free};
+use super::claims::{self, IsDead, free};
 use super::effects::{self, SessionChange};
 use super::enqueue::{closed_group, group_key};
 use super::error::Fault;
@@ -89,22 +89,15 @@ impl Deduper {
     /// an idle work item, commands before events.
     ///
     /// # Errors
-    /// When the database cannot be read or written; nothing is claimed then.
+    /// When the database cannot be read or written; no work may begin then.
     pub async fn claim_next(
         &self,
         owner: &ClaimOwner,
         is_dead: &IsDead<'_>,
     ) -> Result<Option<Claim>, StoreError> {
-        let explain = self.store.explain("claiming a delivery");
-        let taken = claims::take_over(&self.store, owner, is_dead)
+        claims::next(&self.store, owner, is_dead)
             .await
-            .map_err(&explain)?;
-        if taken.is_some() {
-            return Ok(taken);
-        }
-        claims::claim(&self.store, owner, Wanted::OldestDue)
-            .await
-            .map_err(explain)
+            .map_err(self.store.explain("claiming a delivery"))
     }
 
     /// Claims this delivery, due or not, for a command that runs its own row; none while its item is
@@ -117,7 +110,7 @@ impl Deduper {
         delivery: DeliveryId,
         owner: &ClaimOwner,
     ) -> Result<Option<Claim>, StoreError> {
-        claims::claim(&self.store, owner, Wanted::This(delivery))
+        claims::this_one(&self.store, owner, delivery)
             .await
             .map_err(self.store.explain("claiming a command"))
     }
