@@ -62,15 +62,17 @@ pub(super) const LOOK: &str = concat!(
     ") AS due"
 );
 
-/// Claims the delivery that the query finds, and the rows of its review.
+/// Claims the delivery that the query finds, and the rows of its review. These are looked up by
+/// values: as a join, `SQLite` would begin with every waiting event.
 macro_rules! claim_what {
     ($found:expr) => {
         concat!(
             "WITH lead AS (",
             $found,
-            "), wanted AS (SELECT lead.id, 1 AS leads FROM lead UNION ALL SELECT m.id, 0 FROM lead \
-             JOIN deliveries m ON m.item_id = lead.item_id AND m.class = 'event' \
-             AND m.batch = lead.batch AND m.id <> lead.id AND m.state IN ('pending', 'held')) \
+            "), wanted AS (SELECT lead.id, 1 AS leads FROM lead UNION ALL SELECT m.id, 0 \
+             FROM deliveries m WHERE m.item_id = (SELECT lead.item_id FROM lead) AND m.class = 'event' \
+             AND m.batch = (SELECT lead.batch FROM lead) AND m.id <> (SELECT lead.id FROM lead) \
+             AND m.state IN ('pending', 'held')) \
              UPDATE deliveries SET state = 'claimed', claim_lead = wanted.leads, claim_token = $3, \
              claim_host = $1, claim_pid = $4, claim_start = $5, claim_boot = $6, lease_until = $7 \
              FROM wanted WHERE deliveries.id = wanted.id AND deliveries.state IN ('pending', 'held')"
@@ -171,7 +173,7 @@ async fn claim_waiting(store: &Store, owner: &ClaimOwner, wanted: Wanted) -> Res
         .map_err(Fault::from);
     match claimed {
         Ok(done) if done.rows_affected() == 0 => Ok(Tried::Nothing),
-        Ok(_) => read_or_put_aside(store, &mut conn, token, false).await,
+        Ok(_) => read_or_put_aside(store, &mut conn, token).await,
         Err(fault) if fault.is_unique_violation() => Ok(Tried::Nothing),
         Err(fault) => Err(fault),
     }
@@ -211,7 +213,7 @@ async fn take_over(
     if taken.rows_affected() == 0 {
         return Ok(None);
     }
-    match read_or_put_aside(store, &mut conn, token, true).await? {
+    match read_or_put_aside(store, &mut conn, token).await? {
         Tried::Claimed(claim) => Ok(Some(*claim)),
         Tried::Nothing | Tried::PutAside => Ok(None),
     }
@@ -223,11 +225,20 @@ async fn read_or_put_aside(
     store: &Store,
     conn: &mut SqliteConnection,
     token: ClaimToken,
-    taken_over: bool,
 ) -> Result<Tried, Fault> {
-    match claim::read(conn, &token, taken_over).await {
+    match claim::read(conn, &token).await {
         Ok(Some(claim)) => Ok(Tried::Claimed(Box::new(claim))),
-        Ok(None) => Ok(Tried::Nothing),
+        // A database that looks at each row anew skips one that was dropped in this moment, and claims
+        // the rest of its review: without a lead, that is nobody's.
+        Ok(None) => {
+            sqlx::query(
+                "UPDATE deliveries SET state = 'pending', claim_token = NULL WHERE claim_token = $1",
+            )
+            .bind(token.as_str())
+            .execute(conn)
+            .await?;
+            Ok(Tried::Nothing)
+        }
         Err(Fault::Row { table, id, detail }) => {
             let until = store.now_ms().saturating_add(UNREADABLE_MS);
             sqlx::query(
