@@ -191,14 +191,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Finds a harness that took its ticket, wherever it runs, and watches it through its window.
+    /// Finds a harness that took its ticket, on the server that the ticket names, and watches it
+    /// through its window.
     async fn see_through(&self, name: &SessionName, owner: &OwnerId) -> Ran {
         let address = Address {
             name: name.clone(),
             owner: Some(owner.clone()),
             target: None,
         };
-        match self.runner.occupant(&address).await {
+        let paths = HostPaths::new(&self.config().state.root, owner);
+        let ticket =
+            blocking(move || ticket::taken(&paths).map_err(|error| error.to_string())).await;
+        let found = match ticket {
+            Ok(Some(spec)) => self.runner.occupant_on(&spec.socket, &address).await,
+            // Without the ticket only the configured server can be asked.
+            Ok(None) | Err(_) => self.runner.occupant(&address).await,
+        };
+        match found {
             Ok(Some(occupant)) if occupant.owner.as_ref() == Some(owner) => {
                 self.watch(owner, &SpawnedPane::from(&occupant)).await
             }

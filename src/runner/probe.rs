@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::model::{Phase, ProcessId, Record, TmuxTarget};
+use crate::model::{Phase, ProcessId, Record, TmuxSocket, TmuxTarget};
 use crate::process::identity::Life;
 use crate::process::signal::Signal;
 
@@ -102,13 +102,17 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     }
 
     pub(super) async fn look(&self, address: &Address) -> Verdict {
-        match self.look_once(address).await {
+        self.look_on(self.socket_of(address), address).await
+    }
+
+    pub(super) async fn look_on(&self, socket: &TmuxSocket, address: &Address) -> Verdict {
+        match self.look_once(socket, address).await {
             Look::Verdict(verdict) => verdict,
             Look::SocketLost(target) => {
                 if !self.socket_comes_back(&target).await {
                     return Verdict::Unknown(self.socket_lost(&target));
                 }
-                match self.look_once(address).await {
+                match self.look_once(socket, address).await {
                     Look::Verdict(verdict) => verdict,
                     Look::SocketLost(target) => Verdict::Unknown(self.socket_lost(&target)),
                     Look::EndPending(harness) => {
@@ -116,16 +120,21 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                     }
                 }
             }
-            Look::EndPending(harness) => self.look_until_recorded(address, harness).await,
+            Look::EndPending(harness) => self.look_until_recorded(socket, address, harness).await,
         }
     }
 
     /// A host records the end within milliseconds of it; until then the pane looks alive.
-    async fn look_until_recorded(&self, address: &Address, harness: ProcessId) -> Verdict {
+    async fn look_until_recorded(
+        &self,
+        socket: &TmuxSocket,
+        address: &Address,
+        harness: ProcessId,
+    ) -> Verdict {
         let give_up = Instant::now() + self.limits.record;
         while Instant::now() < give_up {
             sleep(TICK).await;
-            match self.look_once(address).await {
+            match self.look_once(socket, address).await {
                 Look::Verdict(verdict) => return verdict,
                 Look::EndPending(_) => {}
                 Look::SocketLost(target) => return Verdict::Unknown(self.socket_lost(&target)),
@@ -134,8 +143,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         Verdict::Unknown(Unanswered::EndUnrecorded { harness })
     }
 
-    async fn look_once(&self, address: &Address) -> Look {
-        let answer = self.ask(self.socket_of(address), snapshot_question()).await;
+    async fn look_once(&self, socket: &TmuxSocket, address: &Address) -> Look {
+        let answer = self.ask(socket, snapshot_question()).await;
         match answer.and_then(|answer| read(&answer)) {
             Err(why) => Look::Verdict(Verdict::Unknown(why)),
             Ok(Seen::NoServer) => self.without_server(address),

@@ -3,7 +3,7 @@
 use std::os::unix::fs::DirBuilderExt;
 
 use super::*;
-use crate::model::{HostPaths, PaneId, Phase, Record};
+use crate::model::{AfterEnd, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
 
 fn boot(name: &str) -> BootId {
     BootId(name.to_owned())
@@ -28,6 +28,26 @@ fn taken(world: &World, session: &Session, boot: &BootId, phase: Phase) {
         phase,
     };
     fs::write(paths.record(), serde_json::to_vec(&record).unwrap()).unwrap();
+}
+
+/// Puts the ticket of a spawn on this server where its host has taken it.
+fn take_ticket(world: &World, session: &Session, socket: &TmuxSocket) {
+    let spec = Spec {
+        v: Spec::VERSION,
+        owner: session.owner.clone(),
+        work_item: session.minted_ref.clone(),
+        socket: socket.clone(),
+        tmux: "/usr/bin/tmux".into(),
+        cwd: session.cwd.clone(),
+        argv: vec!["/bin/true".to_owned()],
+        env: std::collections::BTreeMap::new(),
+        prompt: PromptPassing::None,
+        not_after_ms: 0,
+        grace_ms: 1,
+        after_end: AfterEnd::KeepScreen,
+    };
+    let paths = HostPaths::new(world.folder.path(), &session.owner);
+    fs::write(paths.taken(), serde_json::to_vec(&spec).unwrap()).unwrap();
 }
 
 #[tokio::test]
@@ -93,6 +113,37 @@ async fn an_agent_that_runs_without_its_session_is_waited_for() {
 
     assert_eq!(world.session().await.map(|open| open.id), Some(session.id));
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
+}
+
+#[tokio::test]
+async fn a_spawn_is_looked_for_on_the_server_that_its_ticket_names() {
+    let world = World::new().await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let running = Phase::Running { harness: own() };
+    taken(&world, &session, &boot_id(), running);
+    let then = TmuxSocket::Path("/then/socket".into());
+    take_ticket(&world, &session, &then);
+    world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
+    let shown = session.clone();
+    world.tmux(move |call| {
+        if call.socket == then {
+            one_pane("/then/socket", &shown.owner)
+        } else {
+            no_server(call)
+        }
+    });
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let registered = world.session().await.unwrap().target.unwrap();
+    assert_eq!(
+        registered.socket,
+        TmuxSocket::Path("/then/socket".into()),
+        "where it was started, whatever is configured now"
+    );
 }
 
 #[tokio::test]

@@ -366,6 +366,18 @@ fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
     ))
 }
 
+/// Answers a look at a server whose one pane, this process, is the host of a spawn.
+fn one_pane(socket: &str, owner: &OwnerId) -> Result<Answer, Unanswered> {
+    let (pid, name) = (
+        own().pid,
+        ITEM.parse::<crate::model::WorkItemRef>().unwrap(),
+    );
+    let name = name.session_name().unwrap();
+    said(format!(
+        "loop-server|{pid}|s|{socket}\nloop-pane|$3|%5|{pid}|0|1|1|0|0|{owner}|agent|{name}\n"
+    ))
+}
+
 fn is_paste(invocation: &Invocation) -> bool {
     matches!(invocation.commands[0], TmuxCommand::LoadBuffer(_))
 }
