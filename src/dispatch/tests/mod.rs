@@ -5,6 +5,7 @@
 
 mod after_a_crash;
 mod given_up;
+mod occupied;
 mod pace;
 
 use std::fs;
