@@ -280,7 +280,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Ok(Ok(said));
         }
         match self.runner.clear(&address, &fence).await {
-            Ok(Cleared::Free | Cleared::SetAside(_)) => Ok(Ok(said)),
+            Ok(Cleared::Free) => Ok(Ok(said)),
+            Ok(Cleared::SetAside(to)) => {
+                said.push(records::set_aside(claim, &name, &to));
+                Ok(Ok(said))
+            }
             Ok(Cleared::LiveOccupant | Cleared::Unclearable(_)) => {
                 said.push(records::retained(claim, &name));
                 Ok(Ok(said))

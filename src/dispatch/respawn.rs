@@ -10,7 +10,9 @@ use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::Repeat;
 use crate::harness::{Harness, Launch};
-use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
+use crate::model::{
+    Ending, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget,
+};
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
 use crate::workspace;
@@ -30,6 +32,8 @@ struct Respawn<'a> {
     session: Session,
     name: SessionName,
     repeat: Repeat,
+    /// How the former agent ended, where its host recorded that.
+    ended: Option<Ending>,
 }
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
@@ -54,11 +58,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if let Err(error) = workspace::prepare(&session.cwd) {
             return Ok(Conclusion::failed(Step::Delivery, error));
         }
+        let ended = self.ending_of(&session.owner).await;
         let mut respawn = Respawn {
             claim,
             session,
             name,
             repeat,
+            ended,
         };
         if let Some(launch) = self.resumption(&respawn, &harness) {
             let (owner, ran) = self
@@ -117,6 +123,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             session,
             name,
             repeat,
+            ..
         } = respawn;
         let owner = OwnerId::mint();
         let boot = claim.message();
@@ -222,6 +229,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             session,
             name,
             repeat,
+            ended,
         } = respawn;
         let mut delivered = self.arrival(claim, session, name, *repeat, Road::Straight);
         delivered.change = Some(SessionChange::Register(Registered {
@@ -231,9 +239,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             harness_session_id: session.harness_session_id.clone(),
         }));
         let resumed = conversation == Conversation::Resumed;
-        delivered
-            .records
-            .insert(0, records::respawned(claim, session, name, resumed));
+        delivered.records.insert(
+            0,
+            records::respawned(claim, session, name, resumed, ended.as_ref()),
+        );
         Conclusion::delivered(delivered)
     }
 
@@ -265,6 +274,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.register(claim, &registered).await?;
             }
             Ran::EndedClean(target) if carried => {
+                let ended = self.ending_of(&session.owner).await;
                 let respawn = Respawn {
                     claim,
                     session: Session {
@@ -273,6 +283,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     },
                     name,
                     repeat: Repeat::Possible,
+                    ended,
                 };
                 let conversation = Conversation::Resumed;
                 return Ok(Err(self.respawned(
