@@ -126,6 +126,50 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
+    /// Brings a spawn to its end whose own delivery is settled: nobody else would, and its item would
+    /// wait for ever. Returns a conclusion where its end cannot be told yet.
+    ///
+    /// The claimed message is another one, so the agent has not read it.
+    pub(super) async fn settle_orphan(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+    ) -> Result<Option<Conclusion>, WorkError> {
+        let name = match session.minted_ref.session_name() {
+            Ok(name) => name,
+            Err(error) => return Ok(Some(Conclusion::failed(Step::FirstSpawn, error))),
+        };
+        tracing::warn!(item = %claim.item.item, "a spawn was left behind by its delivery; it is looked up");
+        let target = match self.resolve_attempt(&name, &session.owner).await {
+            Ran::Up(target) => Some(target),
+            Ran::EndedClean(target) => target,
+            Ran::Unresolved(why) => {
+                tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
+                return Ok(Some(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: RESOLVE_AGAIN,
+                }));
+            }
+            _ => {
+                self.registry.abandon_attempt(claim, session.id).await?;
+                return Ok(None);
+            }
+        };
+        let registered = Self::registration(session, target);
+        self.registry.register(claim, &registered).await?;
+        self.log.emit(&records::spawned(claim, session, &name));
+        Ok(None)
+    }
+
+    fn registration(session: &Session, target: Option<TmuxTarget>) -> Registered {
+        Registered {
+            session: session.id,
+            owner: session.owner.clone(),
+            target,
+            harness_session_id: session.harness_session_id.clone(),
+        }
+    }
+
     pub(super) async fn after_spawn(
         &self,
         claim: &Arc<Claim>,
@@ -232,12 +276,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.clock.now(),
             ));
         }
-        let change = SessionChange::Register(Registered {
-            session: session.id,
-            owner: session.owner.clone(),
-            target,
-            harness_session_id: session.harness_session_id.clone(),
-        });
+        let change = SessionChange::Register(Self::registration(session, target));
         Conclusion::delivered(Delivered {
             repeat,
             change: Some(change),

@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 
 use super::*;
 use crate::model::{AfterEnd, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
+use crate::runner::{Field, OptionName};
 
 fn boot(name: &str) -> BootId {
     BootId(name.to_owned())
@@ -208,6 +209,81 @@ async fn a_message_whose_agent_ended_before_it_was_confirmed_is_said_again_and_m
     assert_eq!(world.state(delivery).await, DeliveryState::Pending);
     let prompt = newest_prompt(&world, &session.owner);
     assert!(prompt.contains("This may be a repeat"), "{prompt}");
+}
+
+/// Leaves a spawn behind whose own delivery was given up.
+async fn orphan(world: &World) -> Session {
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let given_up = Settlement::Abandoned {
+        version: "1.0.0",
+        rearm: crate::store::Rearm::ByHand,
+    };
+    let deduper = world.store.deduper();
+    deduper.settle(&claim, given_up, None).await.unwrap();
+    session
+}
+
+#[tokio::test]
+async fn a_spawn_without_its_delivery_that_never_ran_makes_way() {
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    let delivery = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.session().await, None, "and the next spawn failed");
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    let prompt = newest_prompt(&world, &orphan.owner);
+    assert!(prompt.contains("comment 2"), "{prompt}");
+}
+
+#[tokio::test]
+async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told_the_next() {
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    taken(
+        &world,
+        &orphan,
+        &boot_id(),
+        Phase::Running { harness: own() },
+    );
+    world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let (heard, owner) = (Arc::clone(&said), orphan.owner.clone());
+    world.tmux(move |call| occupied(call, &owner, &heard));
+    let delivery = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let session = world.session().await.unwrap();
+    assert_eq!(session.status, crate::model::SessionStatus::Active);
+    assert_eq!(session.owner, orphan.owner);
+    let said = said.lock().unwrap();
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("comment 2"), "{said:?}");
+}
+
+/// A server with one session of this owner, which has been told nothing; what is typed is kept.
+fn occupied(
+    call: &Invocation,
+    owner: &OwnerId,
+    said_to: &Mutex<Vec<String>>,
+) -> Result<Answer, Unanswered> {
+    let asks_for_token = |field: &Field| matches!(field, Field::Option(OptionName::Token(_)));
+    match &call.commands[..] {
+        [TmuxCommand::LoadBuffer(_), ..] => {
+            said_to.lock().unwrap().extend(call.input.clone());
+            said("loop-done\n".to_owned())
+        }
+        [TmuxCommand::DisplayMessage { fields, .. }] if fields.iter().any(asks_for_token) => {
+            no_server(call)
+        }
+        [TmuxCommand::DisplayMessage { .. }] => said(format!("loop-is|$3|{owner}|0|\n")),
+        _ => one_pane("/nowhere/socket", owner),
+    }
 }
 
 /// Returns the prompt of a ticket that is not this spawn's.
