@@ -47,7 +47,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Result<Conclusion, WorkError> {
         // Asked once more: a session that seemed dead a moment ago may be live after all (AC6).
         match self.runner.probe(&Self::address(&session, &name)).await {
-            Probe::Live => return Box::pin(self.say_to_occupant(claim, &session, &name)).await,
+            Probe::Live => {
+                return Box::pin(self.say_to_occupant(claim, &session, &name, repeat)).await;
+            }
             Probe::Unknown(why) => return Ok(Self::unanswered(&why)),
             Probe::Dead(_) => {}
         }
@@ -182,7 +184,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 match self.registry.open_session(claim.item.id).await? {
                     Some(session) => {
-                        Box::pin(self.say_to_occupant(claim, &session, &respawn.name)).await
+                        let Respawn { name, repeat, .. } = respawn;
+                        Box::pin(self.say_to_occupant(claim, &session, &name, repeat)).await
                     }
                     None => Ok(Conclusion::failed(
                         Step::Delivery,

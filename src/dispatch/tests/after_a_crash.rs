@@ -286,6 +286,37 @@ fn occupied(
     }
 }
 
+#[tokio::test]
+async fn what_a_dead_agent_may_have_read_is_said_to_its_occupant_with_the_mark() {
+    for (attempted, marked) in [(true, true), (false, false)] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        if attempted {
+            let intent = crate::store::Intent {
+                owner: session.owner.clone(),
+                expires_at: start(),
+            };
+            let deduper = world.store.deduper();
+            deduper.store_intent(&claim, &intent).await.unwrap();
+        }
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (heard, other) = (Arc::clone(&said), OwnerId::mint());
+        let owner = other.clone();
+        world.tmux(move |call| occupied(call, &owner, &heard));
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+        assert_eq!(world.session().await.unwrap().owner, other);
+        let said = said.lock().unwrap();
+        assert_eq!(said.len(), 1);
+        let mark = said[0].contains("This may be a repeat");
+        assert_eq!(mark, marked, "{said:?}");
+    }
+}
+
 /// Returns the prompt of a ticket that is not this spawn's.
 fn newest_prompt(world: &World, not: &OwnerId) -> String {
     let run = world.folder.path().join("run");
