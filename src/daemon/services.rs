@@ -18,6 +18,7 @@ use crate::model::{Source, TmuxSocket};
 use crate::process::detach::own_program;
 use crate::process::find_program;
 use crate::process::identity::{boot_id, own};
+use crate::process::table_lock::{TableLock, TableLockError};
 use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder};
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer, Unanswered, Version};
 use crate::store::{ClaimOwner, Store, StoreError};
@@ -80,6 +81,9 @@ pub enum ServiceError {
     /// tmux could not be asked for its version.
     #[error("tmux does not tell its version: {0}")]
     TmuxUnanswered(#[from] Unanswered),
+    /// Others, whose processes cannot be seen, work on the state root.
+    #[error(transparent)]
+    TableLock(#[from] TableLockError),
     /// The host has no id.
     #[error(transparent)]
     HostId(#[from] HostIdError),
@@ -106,6 +110,8 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     /// Rung after something was accepted.
     pub wake: Arc<Notify>,
+    /// Keeps those away whose processes cannot be seen from here.
+    _table: Arc<TableLock>,
 }
 
 impl Services {
@@ -115,6 +121,7 @@ impl Services {
     /// When one of them cannot be used; nothing was changed then.
     pub async fn open(config: Config, source: Source) -> Result<Self, ServiceError> {
         make_private(&config.state.root)?;
+        let table = TableLock::join(&config.state.root)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let host = host_id::of(&config.state.root)?;
         let store = Store::open(&database(&config), &host, Arc::clone(&clock)).await?;
@@ -127,6 +134,7 @@ impl Services {
             log,
             clock,
             wake: Arc::new(Notify::new()),
+            _table: Arc::new(table),
         })
     }
 

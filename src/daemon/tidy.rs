@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 
@@ -15,6 +16,10 @@ use crate::store::{Acceptance, CursorUpdate, SessionFilter, StoreError};
 /// Where the last pruning is kept: a one-shot run from cron must not do it every minute.
 const PRUNED: &str = "pruned";
 const PRUNE_EVERY: TimeDelta = TimeDelta::days(1);
+
+/// How long the files of a spawn that was given up tell whose its session is, should a busy tmux make
+/// that one late.
+const REVOKED_KEPT: Duration = Duration::from_secs(3600);
 
 /// Tidies up. What fails is tried again the next time; nothing depends on it.
 pub(super) async fn tidy(services: &Services) {
@@ -84,10 +89,16 @@ fn owners(session: Session) -> impl Iterator<Item = OwnerId> {
 /// Tells whether nothing of a spawn runs, or ever will.
 fn is_over(paths: &HostPaths) -> Result<bool, TicketError> {
     Ok(match ticket::state(paths)? {
-        TicketState::Revoked => true,
+        TicketState::Revoked => age(&paths.revoked()).is_some_and(|age| age > REVOKED_KEPT),
         TicketState::Taken => ticket::record(paths)?.is_some_and(|record| has_ended(&record)),
         TicketState::Open | TicketState::Absent => false,
     })
+}
+
+/// How long ago a file was last written; none where the system does not tell.
+fn age(path: &Path) -> Option<Duration> {
+    let written = std::fs::metadata(path).and_then(|meta| meta.modified());
+    written.ok()?.elapsed().ok()
 }
 
 fn has_ended(record: &Record) -> bool {
@@ -117,6 +128,8 @@ async fn blocking<R: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
     use crate::model::{
         AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Spec, TmuxSocket,
@@ -167,8 +180,12 @@ mod tests {
     fn the_files_of_a_spawn_go_only_when_nothing_of_it_runs_or_ever_will() {
         let root = tempfile::tempdir().unwrap();
         let open = issued(root.path());
-        let revoked = issued(root.path());
+        let [revoked, long_revoked] = [(); 2].map(|()| issued(root.path()));
         ticket::revoke(&revoked).unwrap();
+        ticket::revoke(&long_revoked).unwrap();
+        let long_ago = SystemTime::now() - 2 * REVOKED_KEPT;
+        let file = std::fs::File::create(long_revoked.revoked()).unwrap();
+        file.set_modified(long_ago).unwrap();
         let running = taken(root.path(), own(), boot_id());
         let gone = ProcessId {
             start: own().start + 1,
@@ -180,13 +197,14 @@ mod tests {
 
         for (name, paths, over) in [
             ("nobody took it yet", &open, false),
-            ("revoked", &revoked, true),
+            ("tmux may still make its session", &revoked, false),
+            ("revoked long ago", &long_revoked, true),
             ("its host keeps the screen", &running, false),
             ("its host has ended", &ended, true),
             ("taken, and not recorded yet", &unrecorded, false),
         ] {
             assert_eq!(is_over(paths).unwrap(), over, "{name}");
         }
-        assert_eq!(ticket::all(root.path()).unwrap().len(), 5);
+        assert_eq!(ticket::all(root.path()).unwrap().len(), 6);
     }
 }

@@ -13,6 +13,7 @@ use chrono::TimeDelta;
 use super::Shared;
 use super::error::WorkError;
 use super::fence::fence;
+use super::records;
 use crate::harness::{Harness, Launch};
 use crate::model::{
     AfterEnd, DeliveryId, Ending, HostPaths, OwnerId, Phase, Record, SessionName, Spec, TmuxSocket,
@@ -136,7 +137,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if let Err(error) = issue(paths.clone(), spec, attempt.prompt).await {
             return Ok(Ran::NotRun(Refusal::Answered(error)));
         }
-        let outcome = self.runner.spawn(&plan, &fence(&self.deduper, claim)).await;
+        let name = &attempt.address.name;
+        let renamed = |to: &str| self.log.emit(&records::set_aside(claim, name, to));
+        let fence = fence(&self.deduper, claim);
+        let outcome = self.runner.spawn(&plan, &fence, &renamed).await;
         let given_up = match outcome {
             Ok(SpawnOutcome::Spawned(pane)) => return Ok(self.watch(&attempt.owner, &pane).await),
             Ok(SpawnOutcome::LiveOccupant) => Ran::Occupied,
@@ -191,14 +195,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Finds a harness that took its ticket, wherever it runs, and watches it through its window.
+    /// Finds a harness that took its ticket, on the server that the ticket names, and watches it
+    /// through its window.
     async fn see_through(&self, name: &SessionName, owner: &OwnerId) -> Ran {
         let address = Address {
             name: name.clone(),
             owner: Some(owner.clone()),
             target: None,
         };
-        match self.runner.occupant(&address).await {
+        let paths = HostPaths::new(&self.config().state.root, owner);
+        let ticket =
+            blocking(move || ticket::taken(&paths).map_err(|error| error.to_string())).await;
+        let found = match ticket {
+            Ok(Some(spec)) => self.runner.occupant_on(&spec.socket, &address).await,
+            // Without the ticket only the configured server can be asked.
+            Ok(None) | Err(_) => self.runner.occupant(&address).await,
+        };
+        match found {
             Ok(Some(occupant)) if occupant.owner.as_ref() == Some(owner) => {
                 self.watch(owner, &SpawnedPane::from(&occupant)).await
             }
@@ -217,6 +230,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             // Taken, and its host ended before it could record anything: nothing was started.
             Ok(None) => never_started(),
             Err(error) => Ran::Unresolved(error),
+        }
+    }
+
+    /// Returns how a former agent ended, where its host recorded that.
+    pub(super) async fn ending_of(&self, owner: &OwnerId) -> Option<Ending> {
+        let paths = HostPaths::new(&self.config().state.root, owner);
+        let record =
+            blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
+        match record.ok()??.phase {
+            Phase::Ended { ending, .. } => Some(ending),
+            Phase::Starting | Phase::Running { .. } => None,
         }
     }
 

@@ -26,6 +26,13 @@ use crate::store::{Claim, SessionChange};
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Executes a control delivery.
     pub(super) async fn control(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
+        if let Some(session) = self.registry.open_session(claim.item.id).await?
+            && session.status == SessionStatus::Spawning
+            && session.boot_delivery != Some(claim.first().id)
+            && let Some(conclusion) = self.settle_orphan(claim, &session).await?
+        {
+            return Ok(conclusion);
+        }
         let event = &claim.first().event;
         match (&event.kind, &event.detail) {
             (EventKind::Closed, _) => self.item_ended(claim).await,
@@ -280,7 +287,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Ok(Ok(said));
         }
         match self.runner.clear(&address, &fence).await {
-            Ok(Cleared::Free | Cleared::SetAside(_)) => Ok(Ok(said)),
+            Ok(Cleared::Free) => Ok(Ok(said)),
+            Ok(Cleared::SetAside(to)) => {
+                said.push(records::set_aside(claim, &name, &to));
+                Ok(Ok(said))
+            }
             Ok(Cleared::LiveOccupant | Cleared::Unclearable(_)) => {
                 said.push(records::retained(claim, &name));
                 Ok(Ok(said))

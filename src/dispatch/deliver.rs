@@ -78,7 +78,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
                 self.press_enter_later(&address, self.submit_gap(&session));
-                return Ok(self.arrived(claim, &session, &name, Repeat::No, Road::Straight));
+                let repeat = repeat_in(claim, &session);
+                return Ok(self.arrived(claim, &session, &name, repeat, Road::Straight));
             }
             // Whether the text is in cannot be told: nothing is sent, and nothing given up.
             Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
@@ -100,7 +101,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let repeat = earlier_repeat(claim);
             return Box::pin(self.respawn(claim, session, name, repeat)).await;
         }
-        self.say(claim, &session, &name, &address, Road::Straight)
+        let repeat = repeat_in(claim, &session);
+        self.say(claim, &session, &name, repeat, Road::Straight)
             .await
     }
 
@@ -141,9 +143,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Arc<Claim>,
         session: &Session,
         name: &SessionName,
-        address: &Address,
+        repeat: Repeat,
         road: Road,
     ) -> Result<Conclusion, WorkError> {
+        let address = &Self::address(session, name);
         let harness = match self.harness(&session.harness) {
             Ok(harness) => harness,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
@@ -161,7 +164,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             &claim.item.item,
             &claim.first().event,
             &claim.others(),
-            Repeat::No,
+            repeat,
         );
         let text = match message::fit(&text, &session.cwd, claim.first().id) {
             Ok(text) => text,
@@ -195,7 +198,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered) => {
                 self.press_enter_later(address, submit_gap);
-                Ok(self.arrived(claim, session, name, Repeat::No, road))
+                Ok(self.arrived(claim, session, name, repeat, road))
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), earlier_repeat(claim)))
@@ -218,7 +221,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(RunnerError::Changed { .. } | RunnerError::NotAdopted { .. })
                 if road == Road::Straight =>
             {
-                Box::pin(self.say_to_occupant(claim, session, name)).await
+                Box::pin(self.say_to_occupant(claim, session, name, earlier_repeat(claim))).await
             }
             Err(RunnerError::FenceLost(_)) => Err(WorkError::Lost),
             Err(RunnerError::Unanswered(why)) => {
@@ -343,8 +346,20 @@ fn after(expiry: DateTime<Utc>) -> DateTime<Utc> {
 
 /// Whether an agent that died may have read the message: in a session, or as its boot prompt.
 pub(super) fn earlier_repeat(claim: &Claim) -> Repeat {
-    match claim.intent() {
-        Some(_) => Repeat::Possible,
-        None => Repeat::No,
+    if claim.first().maybe_read || claim.intent().is_some() {
+        Repeat::Possible
+    } else {
+        Repeat::No
+    }
+}
+
+/// Whether a message that goes into this session may have been read in an earlier one; whether this
+/// one has it is told by its token.
+pub(super) fn repeat_in(claim: &Claim, session: &Session) -> Repeat {
+    let elsewhere = |intent: &Intent| intent.owner != session.owner;
+    if claim.first().maybe_read || claim.intent().is_some_and(elsewhere) {
+        Repeat::Possible
+    } else {
+        Repeat::No
     }
 }

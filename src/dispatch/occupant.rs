@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::conclude::{Conclusion, Step};
-use super::deliver::Road;
+use super::deliver::{Road, repeat_in};
 use super::error::WorkError;
 use super::fence::fence;
 use super::records;
-use crate::model::{Session, SessionName};
+use crate::eventlog::Repeat;
+use crate::model::{OwnerId, Session, SessionName};
 use crate::runner::{Address, Machine, Occupant, RunnerError, TmuxServer};
 use crate::store::{Claim, Registered};
 
@@ -16,12 +17,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Delivers into whatever live session holds the name of a recorded one.
     ///
     /// An occupant that is not the recorded session is registered first, from one answer of tmux, so
-    /// that the delivery's guards name the session that they guard.
+    /// that the delivery's guards name the session that they guard. Into it the message goes with
+    /// the mark `repeat`: no token there tells what an earlier agent has read.
     pub(super) async fn say_to_occupant(
         &self,
         claim: &Arc<Claim>,
         session: &Session,
         name: &SessionName,
+        repeat: Repeat,
     ) -> Result<Conclusion, WorkError> {
         let occupant = match self.find_occupant(session, name).await {
             Ok(Some(occupant)) => occupant,
@@ -39,9 +42,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .as_ref()
                 .is_some_and(|target| target.is_same_place(&occupant.target));
         if known {
-            let address = Self::address(session, name);
+            let repeat = repeat_in(claim, session);
             return self
-                .say(claim, session, name, &address, Road::AvertedRespawn)
+                .say(claim, session, name, repeat, Road::AvertedRespawn)
                 .await;
         }
         let session = match self
@@ -51,8 +54,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(session) => session,
             Err(conclusion) => return Ok(conclusion),
         };
-        let address = Self::address(&session, name);
-        self.say(claim, &session, name, &address, Road::IntoOccupant)
+        self.say(claim, &session, name, repeat, Road::IntoOccupant)
             .await
     }
 
@@ -87,15 +89,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Result<Result<Session, Conclusion>, WorkError> {
         let owner = match &occupant.owner {
             Some(owner) => owner.clone(),
-            // Made by a person or an older program: it is given our options before anything goes in.
+            // Made by a person or an older program: it is given our options before anything goes in,
+            // and an owner of its own, since nothing that went to the earlier agent is in it.
             None => {
+                let owner = OwnerId::mint();
                 let fence = fence(&self.deduper, claim);
                 match self
                     .runner
-                    .adopt_options(&occupant, &session.owner, &session.minted_ref, &fence)
+                    .adopt_options(&occupant, &owner, &session.minted_ref, &fence)
                     .await
                 {
-                    Ok(()) => session.owner.clone(),
+                    Ok(()) => owner,
                     Err(RunnerError::FenceLost(_)) => return Err(WorkError::Lost),
                     Err(RunnerError::Unanswered(why)) => return Ok(Err(Self::unanswered(&why))),
                     Err(error) => return Ok(Err(Conclusion::failed(Step::Delivery, error))),

@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 
 use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, Repeat, SpawnFailure};
 use crate::model::{
-    ControlCommand, Detail, DropReason, HarnessName, HoldReason, ItemKind, Session, SessionName,
+    ControlCommand, Detail, DropReason, Ending, HarnessName, HoldReason, ItemKind, Session,
+    SessionName,
 };
 use crate::store::{Claim, ClaimedDelivery, Waiting};
 
@@ -154,6 +155,7 @@ pub(super) fn respawned(
     session: &Session,
     name: &SessionName,
     resumed: bool,
+    ended: Option<&Ending>,
 ) -> Decision {
     Decision::SessionRespawned {
         about: about(claim, claim.first()),
@@ -161,7 +163,7 @@ pub(super) fn respawned(
         harness_session_id: session.harness_session_id.clone(),
         tmux_target: name.clone(),
         resumed,
-        ended: None,
+        ended: ended.map(ToString::to_string),
     }
 }
 
@@ -207,6 +209,14 @@ pub(super) fn retained(claim: &Claim, name: &SessionName) -> Decision {
     Decision::SessionRetained {
         work_item: claim.item.item.clone(),
         tmux_target: name.clone(),
+    }
+}
+
+pub(super) fn set_aside(claim: &Claim, name: &SessionName, renamed_to: &str) -> Decision {
+    Decision::SessionSetAside {
+        work_item: claim.item.item.clone(),
+        tmux_target: name.clone(),
+        renamed_to: renamed_to.to_owned(),
     }
 }
 

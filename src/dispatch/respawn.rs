@@ -10,7 +10,9 @@ use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::Repeat;
 use crate::harness::{Harness, Launch};
-use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
+use crate::model::{
+    Ending, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget,
+};
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
 use crate::workspace;
@@ -30,6 +32,8 @@ struct Respawn<'a> {
     session: Session,
     name: SessionName,
     repeat: Repeat,
+    /// How the former agent ended, where its host recorded that.
+    ended: Option<Ending>,
 }
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
@@ -43,7 +47,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Result<Conclusion, WorkError> {
         // Asked once more: a session that seemed dead a moment ago may be live after all (AC6).
         match self.runner.probe(&Self::address(&session, &name)).await {
-            Probe::Live => return Box::pin(self.say_to_occupant(claim, &session, &name)).await,
+            Probe::Live => {
+                return Box::pin(self.say_to_occupant(claim, &session, &name, repeat)).await;
+            }
             Probe::Unknown(why) => return Ok(Self::unanswered(&why)),
             Probe::Dead(_) => {}
         }
@@ -54,11 +60,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if let Err(error) = workspace::prepare(&session.cwd) {
             return Ok(Conclusion::failed(Step::Delivery, error));
         }
+        let ended = self.ending_of(&session.owner).await;
         let mut respawn = Respawn {
             claim,
             session,
             name,
             repeat,
+            ended,
         };
         if let Some(launch) = self.resumption(&respawn, &harness) {
             let (owner, ran) = self
@@ -117,6 +125,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             session,
             name,
             repeat,
+            ..
         } = respawn;
         let owner = OwnerId::mint();
         let boot = claim.message();
@@ -175,7 +184,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 match self.registry.open_session(claim.item.id).await? {
                     Some(session) => {
-                        Box::pin(self.say_to_occupant(claim, &session, &respawn.name)).await
+                        let Respawn { name, repeat, .. } = respawn;
+                        Box::pin(self.say_to_occupant(claim, &session, &name, repeat)).await
                     }
                     None => Ok(Conclusion::failed(
                         Step::Delivery,
@@ -222,6 +232,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             session,
             name,
             repeat,
+            ended,
         } = respawn;
         let mut delivered = self.arrival(claim, session, name, *repeat, Road::Straight);
         delivered.change = Some(SessionChange::Register(Registered {
@@ -231,9 +242,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             harness_session_id: session.harness_session_id.clone(),
         }));
         let resumed = conversation == Conversation::Resumed;
-        delivered
-            .records
-            .insert(0, records::respawned(claim, session, name, resumed));
+        delivered.records.insert(
+            0,
+            records::respawned(claim, session, name, resumed, ended.as_ref()),
+        );
         Conclusion::delivered(delivered)
     }
 
@@ -265,6 +277,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.register(claim, &registered).await?;
             }
             Ran::EndedClean(target) if carried => {
+                let ended = self.ending_of(&session.owner).await;
                 let respawn = Respawn {
                     claim,
                     session: Session {
@@ -273,6 +286,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     },
                     name,
                     repeat: Repeat::Possible,
+                    ended,
                 };
                 let conversation = Conversation::Resumed;
                 return Ok(Err(self.respawned(

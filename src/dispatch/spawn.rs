@@ -11,8 +11,10 @@ use super::{message, records};
 use crate::eventlog::SpawnFailure;
 use crate::harness::Harness;
 use crate::model::{
-    Class, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget,
+    Class, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxSocket, TmuxTarget,
+    WorkItemRef,
 };
+use crate::process::identity::{Life, life_in};
 use crate::runner::{Address, Machine, TmuxServer, Unanswered};
 use crate::store::{Claim, NewSession, Registered, SessionChange};
 use crate::workspace;
@@ -26,6 +28,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(name) => name,
             Err(error) => return Ok(Conclusion::failed(Step::FirstSpawn, error)),
         };
+        if let Some(error) = self.former_agent(claim).await? {
+            return Ok(self.spawn_failed(claim, &name, SpawnFailure::FormerAgentLive, error));
+        }
         let prepared = self
             .harness(&config.routing.default_harness)
             .map_err(|error| error.to_string());
@@ -121,6 +126,50 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
+    /// Brings a spawn to its end whose own delivery is settled: nobody else would, and its item would
+    /// wait for ever. Returns a conclusion where its end cannot be told yet.
+    ///
+    /// The claimed message is another one, so the agent has not read it.
+    pub(super) async fn settle_orphan(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+    ) -> Result<Option<Conclusion>, WorkError> {
+        let name = match session.minted_ref.session_name() {
+            Ok(name) => name,
+            Err(error) => return Ok(Some(Conclusion::failed(Step::FirstSpawn, error))),
+        };
+        tracing::warn!(item = %claim.item.item, "a spawn was left behind by its delivery; it is looked up");
+        let target = match self.resolve_attempt(&name, &session.owner).await {
+            Ran::Up(target) => Some(target),
+            Ran::EndedClean(target) => target,
+            Ran::Unresolved(why) => {
+                tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
+                return Ok(Some(Conclusion::Held {
+                    reason: HoldReason::TmuxSilent,
+                    again: RESOLVE_AGAIN,
+                }));
+            }
+            _ => {
+                self.registry.abandon_attempt(claim, session.id).await?;
+                return Ok(None);
+            }
+        };
+        let registered = Self::registration(session, target);
+        self.registry.register(claim, &registered).await?;
+        self.log.emit(&records::spawned(claim, session, &name));
+        Ok(None)
+    }
+
+    fn registration(session: &Session, target: Option<TmuxTarget>) -> Registered {
+        Registered {
+            session: session.id,
+            owner: session.owner.clone(),
+            target,
+            harness_session_id: session.harness_session_id.clone(),
+        }
+    }
+
     pub(super) async fn after_spawn(
         &self,
         claim: &Arc<Claim>,
@@ -177,6 +226,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         )
     }
 
+    /// Says that the agent of a closed session still runs, on whichever server that was, and what the
+    /// operator can do: a second agent for the item is not started beside it.
+    async fn former_agent(&self, claim: &Claim) -> Result<Option<String>, WorkError> {
+        for session in self.registry.closed_sessions(claim.item.id).await? {
+            let Some(target) = &session.target else {
+                continue;
+            };
+            let runs = life_in(&target.boot, &target.harness) != Life::Gone;
+            if let (true, Ok(name)) = (runs, session.minted_ref.session_name()) {
+                return Ok(Some(still_runs(target, &name, &claim.item.item)));
+            }
+        }
+        Ok(None)
+    }
+
     fn spawn_failed(
         &self,
         claim: &Claim,
@@ -212,16 +276,26 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.clock.now(),
             ));
         }
-        let change = SessionChange::Register(Registered {
-            session: session.id,
-            owner: session.owner.clone(),
-            target,
-            harness_session_id: session.harness_session_id.clone(),
-        });
+        let change = SessionChange::Register(Self::registration(session, target));
         Conclusion::delivered(Delivered {
             repeat,
             change: Some(change),
             records: said,
         })
     }
+}
+
+fn still_runs(target: &TmuxTarget, name: &SessionName, item: &WorkItemRef) -> String {
+    let tmux = match &target.socket {
+        TmuxSocket::Default => "tmux".to_owned(),
+        TmuxSocket::Name(socket) => format!("tmux -L {socket}"),
+        TmuxSocket::Path(path) => format!("tmux -S '{}'", path.display()),
+    };
+    format!(
+        "the agent of a closed session of the work item still runs (process {}). It was not touched. Look at it: \
+         {tmux} attach -r -t '={name}:' - then end it yourself: {tmux} kill-session -t '={name}:', or forget what \
+         is recorded: the-loop sessions reset {}",
+        target.harness,
+        item.short()
+    )
 }

@@ -149,6 +149,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 reason: HoldReason::SessionPaused,
                 again: WHILE_PAUSED,
             }),
+            SessionStatus::Spawning if session.boot_delivery != Some(claim.first().id) => {
+                match self.settle_orphan(claim, &session).await? {
+                    Some(conclusion) => Ok(conclusion),
+                    None => Box::pin(self.event(claim)).await,
+                }
+            }
             SessionStatus::Spawning => self.continue_spawn(claim, session).await,
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {
                 Ok(Conclusion::Dropped(DropReason::AlreadyRunning))

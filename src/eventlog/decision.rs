@@ -95,6 +95,8 @@ words! {
     SpawnFailure {
         /// A session that is still live, and not ours to adopt, holds the name.
         NameTakenLive,
+        /// The agent of a closed session of the work item still runs, under the name or elsewhere.
+        FormerAgentLive,
         /// The harness ended inside its probe window.
         HarnessEnded,
         /// tmux did not answer.

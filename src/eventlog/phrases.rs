@@ -77,6 +77,7 @@ pub fn hold_phrase(word: &str) -> &str {
 pub(super) fn spawn_phrase(word: &str) -> &str {
     match word {
         "name-taken-live" => "its name is taken by a live session that is not registered",
+        "former-agent-live" => "the agent of its closed session still runs",
         "harness-ended" => "the agent ended at once",
         "tmux-unanswered" => "tmux did not answer",
         "tmux-refused" => "tmux refused",

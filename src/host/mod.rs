@@ -32,7 +32,8 @@ use signals::Signals;
 use terminal::Terminal;
 
 use crate::clock::{Clock, SystemClock};
-use crate::model::{AfterEnd, PaneId};
+use crate::model::{AfterEnd, HostPaths, PaneId};
+use crate::process::table_lock::{TableLock, TableLockError};
 
 /// The hidden subcommand that a pane is created with; its one argument is the ticket's path.
 pub const SUBCOMMAND: &str = "host";
@@ -72,6 +73,8 @@ enum Refusal {
     #[error("opening the terminal: {0}")]
     Terminal(std::io::Error),
     #[error(transparent)]
+    Elsewhere(TableLockError),
+    #[error(transparent)]
     Ticket(#[from] crate::process::ticket::TicketError),
     #[error("{0} is not inside a run folder")]
     Misplaced(std::path::PathBuf),
@@ -81,6 +84,7 @@ fn host(spec: &Path) -> Result<(), Refusal> {
     let pane = own_pane().ok_or(Refusal::NotAPane)?;
     let mut signals = Signals::take_over().map_err(Refusal::Signals)?;
     let terminal = Terminal::open().map_err(Refusal::Terminal)?;
+    let _table = join(spec)?;
     let now = SystemClock.now().timestamp_millis();
     let claimed = match claim::claim(spec, now)? {
         Claimed::Ours(claimed) => claimed,
@@ -109,6 +113,23 @@ fn host(spec: &Path) -> Result<(), Refusal> {
         idle::stay(&terminal, &mut signals, &mut journal, Some(report));
     }
     Ok(())
+}
+
+/// Shows those who cannot see this process that an agent may run here, before there is one.
+///
+/// A file that cannot be used stops nothing: whoever issued the ticket could use it.
+fn join(spec: &Path) -> Result<Option<TableLock>, Refusal> {
+    let Some(state_root) = spec.ancestors().nth(3) else {
+        return Ok(None);
+    };
+    if spec.ancestors().nth(2) != Some(&HostPaths::all(state_root)) {
+        return Ok(None);
+    }
+    match TableLock::join(state_root) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(TableLockError::Io { .. }) => Ok(None),
+        Err(elsewhere) => Err(Refusal::Elsewhere(elsewhere)),
+    }
 }
 
 /// Starts the harness and stays with it until it has ended.

@@ -123,6 +123,17 @@ pub fn boot_id() -> BootId {
     BootId(system::boot_id().unwrap_or_else(|| UNNAMED_BOOT.to_owned()))
 }
 
+/// Names the process table that this process sees: one boot of one machine and, where there are any,
+/// one namespace of pids. Only within one does a pid prove anything.
+#[must_use]
+pub fn process_table() -> String {
+    let BootId(boot) = boot_id();
+    match system::pid_namespace() {
+        Some(namespace) => format!("{boot} {namespace}"),
+        None => boot,
+    }
+}
+
 /// Waits until the process has ended.
 ///
 /// Holds one descriptor while it waits, and learns the end at once where the kernel has pidfds;

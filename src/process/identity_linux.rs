@@ -33,6 +33,12 @@ pub(super) fn boot_id() -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
+/// Names this process's namespace of pids, as containers have one each.
+pub(super) fn pid_namespace() -> Option<String> {
+    let name = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(name.to_string_lossy().into_owned())
+}
+
 /// Waits for the kernel's notice that the process ended; returns early where there is none to be had.
 pub(super) async fn notified(process: &ProcessId) {
     let Some(pidfd) = open_verified(process) else {

@@ -25,6 +25,11 @@ pub(super) fn boot_id() -> Option<String> {
     }
 }
 
+/// There is but one.
+pub(super) fn pid_namespace() -> Option<String> {
+    None
+}
+
 /// Reads `Mon Nov 30 17:07:25 2026 S+`.
 fn parse(line: &str) -> Option<Look> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();

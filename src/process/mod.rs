@@ -14,6 +14,7 @@ mod identity_ps;
 mod run;
 pub mod signal;
 pub mod table;
+pub mod table_lock;
 pub mod ticket;
 
 pub use run::{Command, Completeness, Environment, Error, Output, exec, find_program, run};

@@ -152,6 +152,21 @@ pub fn record(paths: &HostPaths) -> Result<Option<Record>, TicketError> {
     }
 }
 
+/// Reads a ticket that the host took; none where nobody did, or its host had to empty it.
+///
+/// # Errors
+///
+/// When the ticket cannot be read or understood.
+pub fn taken(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
+    let path = paths.taken();
+    match read(&path)? {
+        Some(text) if !text.is_empty() => serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|source| TicketError::Malformed { path, source }),
+        Some(_) | None => Ok(None),
+    }
+}
+
 /// Returns the spawns that have files below this state root.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::model::{BootId, HostPaths, OwnerId, ProcessId, Record};
 use crate::process::identity::{self, Life};
 use crate::process::signal::{self, Signal, SignalError};
-use crate::process::ticket;
+use crate::process::ticket::{self, TicketState};
 
 /// A machine's processes and run folders, real or modelled.
 pub trait Machine: Send + Sync {
@@ -31,6 +31,10 @@ pub trait Machine: Send + Sync {
     ///
     /// A record only ever adds evidence, so one that cannot be read counts as none.
     fn record(&self, owner: &OwnerId) -> Option<Record>;
+
+    /// Tells whether a spawn intent was given up before a host took its ticket: a host that tmux
+    /// makes for it starts nothing and ends.
+    fn is_given_up(&self, owner: &OwnerId) -> bool;
 }
 
 /// This machine, with run folders below a state root.
@@ -76,5 +80,10 @@ impl Machine for LocalMachine {
                 None
             }
         }
+    }
+
+    fn is_given_up(&self, owner: &OwnerId) -> bool {
+        ticket::state(&HostPaths::new(&self.state_root, owner))
+            .is_ok_and(|state| state == TicketState::Revoked)
     }
 }

@@ -62,6 +62,9 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Asked before each change in tmux: whether the work is still ours.
 pub type Fence<'a> = &'a (dyn Fn() -> BoxFuture<Result<(), FenceLost>> + Send + Sync);
 
+/// Told the new name of a session that was renamed, with a person's live pane in it.
+pub type Renamed<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
 /// How long the runner waits for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -52,7 +52,19 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// # Errors
     /// When nothing certain is known.
     pub async fn occupant(&self, address: &Address) -> Result<Option<Occupant>, Unanswered> {
-        match self.look(address).await {
+        self.occupant_on(self.socket_of(address), address).await
+    }
+
+    /// Returns who lives in the session on this server, whatever the configuration names now.
+    ///
+    /// # Errors
+    /// When nothing certain is known.
+    pub async fn occupant_on(
+        &self,
+        socket: &TmuxSocket,
+        address: &Address,
+    ) -> Result<Option<Occupant>, Unanswered> {
+        match self.look_on(socket, address).await {
             Verdict::Live(living) => self.occupant_of(living).map(Some),
             Verdict::Retained(_) | Verdict::NameFree => Ok(None),
             Verdict::Unknown(why) => Err(why),

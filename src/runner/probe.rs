@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::model::{Phase, ProcessId, Record, TmuxTarget};
+use crate::model::{Phase, Record, TmuxSocket, TmuxTarget};
 use crate::process::identity::Life;
 use crate::process::signal::Signal;
 
@@ -77,8 +77,8 @@ enum Look {
     Verdict(Verdict),
     /// The recorded server runs, but nobody listens at its socket.
     SocketLost(TmuxTarget),
-    /// The harness is gone, its end not yet recorded.
-    EndPending(ProcessId),
+    /// An end that shows in a moment; why nothing is known should it not.
+    EndPending(Unanswered),
 }
 
 /// Who answered.
@@ -102,40 +102,48 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     }
 
     pub(super) async fn look(&self, address: &Address) -> Verdict {
-        match self.look_once(address).await {
+        self.look_on(self.socket_of(address), address).await
+    }
+
+    pub(super) async fn look_on(&self, socket: &TmuxSocket, address: &Address) -> Verdict {
+        match self.look_once(socket, address).await {
             Look::Verdict(verdict) => verdict,
             Look::SocketLost(target) => {
                 if !self.socket_comes_back(&target).await {
                     return Verdict::Unknown(self.socket_lost(&target));
                 }
-                match self.look_once(address).await {
+                match self.look_once(socket, address).await {
                     Look::Verdict(verdict) => verdict,
                     Look::SocketLost(target) => Verdict::Unknown(self.socket_lost(&target)),
-                    Look::EndPending(harness) => {
-                        Verdict::Unknown(Unanswered::EndUnrecorded { harness })
-                    }
+                    Look::EndPending(why) => Verdict::Unknown(why),
                 }
             }
-            Look::EndPending(harness) => self.look_until_recorded(address, harness).await,
+            Look::EndPending(why) => self.look_until_ended(socket, address, why).await,
         }
     }
 
-    /// A host records the end within milliseconds of it; until then the pane looks alive.
-    async fn look_until_recorded(&self, address: &Address, harness: ProcessId) -> Verdict {
+    /// A host records the end of its harness within milliseconds, and ends as soon when it has none
+    /// to start; until then the pane looks alive.
+    async fn look_until_ended(
+        &self,
+        socket: &TmuxSocket,
+        address: &Address,
+        why: Unanswered,
+    ) -> Verdict {
         let give_up = Instant::now() + self.limits.record;
         while Instant::now() < give_up {
             sleep(TICK).await;
-            match self.look_once(address).await {
+            match self.look_once(socket, address).await {
                 Look::Verdict(verdict) => return verdict,
                 Look::EndPending(_) => {}
                 Look::SocketLost(target) => return Verdict::Unknown(self.socket_lost(&target)),
             }
         }
-        Verdict::Unknown(Unanswered::EndUnrecorded { harness })
+        Verdict::Unknown(why)
     }
 
-    async fn look_once(&self, address: &Address) -> Look {
-        let answer = self.ask(self.socket_of(address), snapshot_question()).await;
+    async fn look_once(&self, socket: &TmuxSocket, address: &Address) -> Look {
+        let answer = self.ask(socket, snapshot_question()).await;
         match answer.and_then(|answer| read(&answer)) {
             Err(why) => Look::Verdict(Verdict::Unknown(why)),
             Ok(Seen::NoServer) => self.without_server(address),
@@ -268,7 +276,12 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                     process,
                 })))
             }
-            (false, Some((harness, Life::Gone))) => Some(Look::EndPending(harness)),
+            (false, Some((harness, Life::Gone))) => {
+                Some(Look::EndPending(Unanswered::EndUnrecorded { harness }))
+            }
+            (false, None) if self.starts_nothing(pane) => {
+                Some(Look::EndPending(Unanswered::GivenUp { host: pane.pid }))
+            }
             (false, _) => Some(Look::Verdict(Verdict::Live(Living {
                 server: snapshot.server,
                 socket: snapshot.socket.clone(),
@@ -277,6 +290,14 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 record: record.map(Box::new),
             }))),
         }
+    }
+
+    /// Tells whether a host without a record has no ticket to take either.
+    fn starts_nothing(&self, pane: &SeenPane) -> bool {
+        let owner = pane.owner.as_ref();
+        owner.is_some_and(|owner| {
+            self.machine.record(owner).is_none() && self.machine.is_given_up(owner)
+        })
     }
 
     fn is_ours_and_over(&self, address: &Address, pane: &SeenPane) -> bool {

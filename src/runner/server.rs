@@ -120,6 +120,12 @@ pub enum Unanswered {
         /// The harness.
         harness: ProcessId,
     },
+    /// tmux served a creation that was given up; its host starts nothing, and has not ended yet.
+    #[error("a session that was given up (process {host}) has not ended yet")]
+    GivenUp {
+        /// Its host.
+        host: i32,
+    },
     /// The system did not tell whether a recorded process runs.
     #[error("the system does not tell whether process {process} still runs")]
     Undecidable {

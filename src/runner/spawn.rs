@@ -16,9 +16,9 @@ use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::occupant::Occupant;
 use super::parse::{MADE, MadePane, fields_of, made};
-use super::probe::{TICK, Verdict};
+use super::probe::{Retained, TICK, Verdict};
 use super::server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
-use super::{Address, Fence, Machine, TmuxRunner};
+use super::{Address, Fence, Machine, Renamed, TmuxRunner};
 
 /// What to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +124,8 @@ enum Way {
 impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// Starts the host of a ticket under the session's name.
     ///
+    /// `renamed` hears of each session with a person's live pane that had to give the name up.
+    ///
     /// A live occupant is never touched. `duplicate session` is tmux's own answer to a probe that
     /// missed: it is resolved once and retried once, in a straight line (AC5).
     ///
@@ -134,26 +136,27 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         &self,
         plan: &SpawnPlan,
         fence: Fence<'_>,
+        renamed: Renamed<'_>,
     ) -> Result<SpawnOutcome, RunnerError> {
         let here = self.here(plan);
         if self.lives_elsewhere(plan)
-            && let Way::Taken(outcome) = self.way(&plan.address, plan, fence).await?
+            && let Way::Taken(outcome) = self.way(&plan.address, plan, fence, renamed).await?
         {
             return Ok(outcome);
         }
-        let start = match self.way(&here, plan, fence).await? {
+        let start = match self.way(&here, plan, fence, renamed).await? {
             Way::Free(start) => start,
             Way::Taken(outcome) => return Ok(outcome),
         };
         let start = match self.attempt(plan, start, fence).await? {
             Attempt::Made(pane) => return Ok(SpawnOutcome::Spawned(pane)),
-            Attempt::Duplicate => match self.way_of_taken(&here, fence).await? {
+            Attempt::Duplicate => match self.way_of_taken(&here, fence, renamed).await? {
                 Way::Free(_) => Start::Never,
                 Way::Taken(outcome) => return Ok(outcome),
             },
             Attempt::ServerEnded(_) => {
                 self.servers_end(plan).await;
-                match self.way(&here, plan, fence).await? {
+                match self.way(&here, plan, fence, renamed).await? {
                     Way::Free(start) => start,
                     Way::Taken(outcome) => return Ok(outcome),
                 }
@@ -190,16 +193,14 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         address: &Address,
         plan: &SpawnPlan,
         fence: Fence<'_>,
+        renamed: Renamed<'_>,
     ) -> Result<Way, RunnerError> {
         match self.look(address).await {
             Verdict::NameFree => Ok(Way::Free(self.may_start(plan))),
             Verdict::Live(_) => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
             Verdict::Retained(retained) => {
-                match self.clear_retained(address, &retained, fence).await? {
-                    Cleared::Free | Cleared::SetAside(_) => Ok(Way::Free(self.may_start(plan))),
-                    Cleared::LiveOccupant => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
-                    Cleared::Unclearable(why) => Ok(Way::Taken(SpawnOutcome::Unclearable(why))),
-                }
+                let taken = self.freed(address, &retained, fence, renamed).await?;
+                Ok(taken.map_or_else(|| Way::Free(self.may_start(plan)), Way::Taken))
             }
             // tmux refuses a taken name by itself, so a running server may decide. An agent that
             // was recorded before must be proved gone, which silence does not do.
@@ -210,23 +211,47 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
     }
 
-    /// The same after tmux said that the name is taken: now the unknown counts as live.
-    async fn way_of_taken(&self, address: &Address, fence: Fence<'_>) -> Result<Way, RunnerError> {
+    /// The same after tmux said that the name is taken: now the unknown counts as live, unless it is
+    /// what a creation that was given up left behind.
+    async fn way_of_taken(
+        &self,
+        address: &Address,
+        fence: Fence<'_>,
+        renamed: Renamed<'_>,
+    ) -> Result<Way, RunnerError> {
         match self.look(address).await {
             Verdict::NameFree => Ok(Way::Free(Start::Never)),
+            Verdict::Unknown(why @ Unanswered::GivenUp { .. }) => Err(why.into()),
             Verdict::Live(_) | Verdict::Unknown(_) => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
             Verdict::Retained(retained) => {
-                match self.clear_retained(address, &retained, fence).await? {
-                    Cleared::Free | Cleared::SetAside(_) => Ok(Way::Free(Start::Never)),
-                    Cleared::LiveOccupant => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
-                    Cleared::Unclearable(why) => Ok(Way::Taken(SpawnOutcome::Unclearable(why))),
-                }
+                let taken = self.freed(address, &retained, fence, renamed).await?;
+                Ok(taken.map_or(Way::Free(Start::Never), Way::Taken))
             }
         }
     }
 
+    /// Frees the name from what has ended; what holds it where that is not possible.
+    async fn freed(
+        &self,
+        address: &Address,
+        retained: &Retained,
+        fence: Fence<'_>,
+        renamed: Renamed<'_>,
+    ) -> Result<Option<SpawnOutcome>, RunnerError> {
+        Ok(match self.clear_retained(address, retained, fence).await? {
+            Cleared::Free => None,
+            Cleared::SetAside(to) => {
+                renamed(&to);
+                None
+            }
+            Cleared::LiveOccupant => Some(SpawnOutcome::LiveOccupant),
+            Cleared::Unclearable(why) => Some(SpawnOutcome::Unclearable(why)),
+        })
+    }
+
     async fn after_second_duplicate(&self, here: &Address) -> Result<SpawnOutcome, RunnerError> {
         match self.look(here).await {
+            Verdict::Unknown(why @ Unanswered::GivenUp { .. }) => Err(why.into()),
             Verdict::Live(_) | Verdict::Unknown(_) => Ok(SpawnOutcome::LiveOccupant),
             Verdict::Retained(_) => Ok(SpawnOutcome::Unclearable(
                 "a session came back under the name twice".to_owned(),

@@ -42,6 +42,8 @@ pub struct ClaimedDelivery {
     pub attempts: u32,
     /// The paste that an earlier attempt has begun.
     pub intent: Option<Intent>,
+    /// Whether it may have been read in a session before that of the intent.
+    pub maybe_read: bool,
     /// When it was accepted.
     pub accepted_at: DateTime<Utc>,
 }
@@ -144,7 +146,7 @@ pub(super) async fn read(
     // The rows of a review are of one item, so each of them carries it.
     let rows = sqlx::query(concat!(
         "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
-         d.intent_expires_at, d.accepted_at, d.claim_lead, e.payload, ",
+         d.intent_expires_at, d.possible_repeat, d.accepted_at, d.claim_lead, e.payload, ",
         item_columns!(),
         " FROM deliveries d JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
          WHERE d.claim_token = $1 ORDER BY d.number"
@@ -209,6 +211,7 @@ fn delivery(row: &SqliteRow) -> Result<ClaimedDelivery, Fault> {
         event,
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
         intent,
+        maybe_read: row.number("possible_repeat")? > 0,
         accepted_at: row.time("accepted_at")?,
     })
 }

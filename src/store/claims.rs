@@ -23,16 +23,23 @@ pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 
 /// What makes a waiting delivery `d` free to be claimed by the host `$1`:
 /// nobody works on its item; nothing of its class is ahead of it (a held command makes no other
-/// command wait); its item's session, if open, is this host's, and if still being spawned, for it.
+/// command wait), unless it is the one that a spawn under way carries; its item's session, if open,
+/// is this host's, and not being spawned for another delivery that still waits.
+///
+/// A spawn whose own delivery is settled blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
     () => {
         "d.state IN ('pending', 'held') \
          AND NOT EXISTS (SELECT 1 FROM deliveries c WHERE c.item_id = d.item_id AND c.claim_lead = 1) \
-         AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
+         AND (NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
          AND e.number < d.number AND e.state IN ('pending', 'held') \
          AND (e.class = 'event' OR e.state = 'pending')) \
+         OR EXISTS (SELECT 1 FROM sessions o WHERE o.item_id = d.item_id AND o.status = 'spawning' \
+         AND o.boot_delivery = d.id)) \
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = d.item_id AND s.status <> 'closed' \
-         AND (s.host <> $1 OR (s.status = 'spawning' AND s.boot_delivery <> d.id)))"
+         AND (s.host <> $1 OR (s.status = 'spawning' AND EXISTS (SELECT 1 FROM deliveries b \
+         WHERE b.id = s.boot_delivery AND b.id <> d.id AND b.item_id = d.item_id \
+         AND b.state IN ('pending', 'held')))))"
     };
 }
 pub(super) use free;

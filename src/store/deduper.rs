@@ -189,6 +189,9 @@ impl Deduper {
 
     /// Stores what is about to be pasted where, before the first paste.
     ///
+    /// One that is replaced by that of another session leaves behind that the message may have been
+    /// read: nobody can ask that session's tokens any more.
+    ///
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours; then nothing may be pasted.
     pub async fn store_intent(&self, claim: &Claim, intent: &Intent) -> Result<(), StoreError> {
@@ -205,7 +208,8 @@ impl Deduper {
             .map(|group| closed_group(group, claim.first().id));
         let rows = sqlx::query(
             "UPDATE deliveries SET attempts = attempts + 1 - attempt_begun, attempt_begun = 1, \
-             batch = CASE WHEN batch = $2 THEN $3 ELSE batch END, intent_owner = COALESCE($4, intent_owner), \
+             batch = CASE WHEN batch = $2 THEN $3 ELSE batch END, possible_repeat = CASE WHEN intent_owner <> $4 THEN 1 \
+             ELSE possible_repeat END, intent_owner = COALESCE($4, intent_owner), \
              intent_expires_at = COALESCE($5, intent_expires_at), lease_until = $6 \
              WHERE claim_token = $1 RETURNING id, attempts",
         )

@@ -95,6 +95,20 @@ impl SessionRegistry {
             .map_err(self.store.explain("looking for an open session"))
     }
 
+    /// Returns the closed sessions of this machine that the work item with this row has had, newest
+    /// first: an agent may have outlived its session's end.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn closed_sessions(&self, item: i64) -> Result<Vec<Session>, StoreError> {
+        let found = async {
+            sessions::closed_of(&mut *self.reader().await?, item, &self.store.machine).await
+        };
+        found
+            .await
+            .map_err(self.store.explain("looking for closed sessions"))
+    }
+
     /// Returns a session by its number.
     ///
     /// # Errors

@@ -147,6 +147,24 @@ pub(super) async fn open_of(
     row.as_ref().map(session).transpose()
 }
 
+/// Returns the closed sessions of a work item on this machine, newest first.
+pub(super) async fn closed_of(
+    conn: &mut SqliteConnection,
+    item: i64,
+    machine: &str,
+) -> Result<Vec<Session>, Fault> {
+    let rows = sqlx::query(concat!(
+        "SELECT ",
+        session_columns!(),
+        " WHERE s.item_id = $1 AND s.status = 'closed' AND s.host = $2 ORDER BY s.id DESC"
+    ))
+    .bind(item)
+    .bind(machine)
+    .fetch_all(conn)
+    .await?;
+    rows.iter().map(session).collect()
+}
+
 /// Returns every session of a work item, newest first.
 pub(super) async fn all_of(
     conn: &mut SqliteConnection,

@@ -57,7 +57,7 @@ pub enum Release {
 }
 
 pub(super) const SETTLE: &str = "UPDATE deliveries SET state = $2, reason = $3, by_hand = $4, \
-     possible_repeat = $5, settled_at = $6, attempt_begun = 0, claim_lead = 0, claim_token = NULL, \
+     possible_repeat = CASE WHEN $2 = 'abandoned' THEN possible_repeat ELSE $5 END, settled_at = $6, attempt_begun = 0, claim_lead = 0, claim_token = NULL, \
      claim_host = NULL, claim_pid = NULL, claim_start = NULL, claim_boot = NULL, lease_until = NULL \
      WHERE claim_token = $1 RETURNING id";
 

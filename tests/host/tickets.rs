@@ -119,3 +119,33 @@ fn outside_of_a_pane_the_host_touches_nothing() {
     it.tmux.wait_for_text("=person:", "status=1");
     assert_eq!(ticket::state(&it.paths).unwrap(), TicketState::Open);
 }
+
+#[test]
+fn nothing_is_started_beside_processes_that_cannot_be_seen() {
+    let it = Hosted::new(LEAVE_A_TRACE);
+    it.issue();
+    let path = it.file("state/process-table.lock");
+    fs::write(&path, "another container").unwrap();
+    let other = fs::File::open(&path).unwrap();
+    other.lock_shared().unwrap();
+
+    it.create("loop-x");
+
+    it.wait_until_closed();
+    assert_eq!(ticket::state(&it.paths).unwrap(), TicketState::Open);
+    assert_eq!(it.record(), None);
+}
+
+#[test]
+fn an_agents_host_keeps_those_away_that_cannot_see_it() {
+    let mut it = Hosted::new(LEAVE_A_TRACE);
+    it.issue();
+    it.create("loop-x");
+    it.wait_until_running();
+    let lock = fs::File::open(it.file("state/process-table.lock")).unwrap();
+
+    assert!(matches!(lock.try_lock(), Err(fs::TryLockError::WouldBlock)));
+    it.tmux.ok(&["kill-server"]);
+
+    wait_for("the lock to be free", || lock.try_lock().is_ok());
+}

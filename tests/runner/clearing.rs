@@ -52,8 +52,14 @@ async fn a_persons_pane_beside_an_ended_agent_is_renamed_aside() {
     let mut plan = rig.plan(1, "exec sleep 600");
     plan.address = it.clone();
 
-    spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    let renamed = std::sync::Mutex::new(Vec::new());
+    let hear = |to: &str| renamed.lock().unwrap().push(to.to_owned());
+    spawned(rig.runner.spawn(&plan, &open, &hear).await.unwrap());
 
+    assert_eq!(
+        renamed.into_inner().unwrap(),
+        [format!("{}+kept1", it.name)]
+    );
     let mut sessions = rig.tmux.sessions();
     sessions.sort();
     assert_eq!(
@@ -137,6 +143,6 @@ async fn an_agent_that_came_alive_between_look_and_kill_is_refused_by_tmux_itsel
     );
     assert_eq!(rig.session_count(), 1);
     let plan = rig.plan(1, "exec sleep 600");
-    let outcome = rig.runner.spawn(&plan, &open).await.unwrap();
+    let outcome = rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap();
     assert_eq!(outcome, SpawnOutcome::LiveOccupant);
 }

@@ -171,7 +171,7 @@ impl Rig {
     /// Spawns a script and returns its registered address.
     pub(crate) async fn start(&self, number: u64, script: &str) -> Address {
         let plan = self.plan(number, script);
-        let pane = spawned(self.runner.spawn(&plan, &open).await.unwrap());
+        let pane = spawned(self.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
         let window = Duration::ZERO;
         match self.runner.survives(&plan.owner, &pane, window).await {
             Survival::Alive(target) | Survival::EndedClean(target) => Address {
@@ -194,7 +194,7 @@ impl Rig {
     /// Spawns a script that ends at once and waits until tmux knows.
     pub(crate) async fn start_and_end(&self, number: u64) -> Address {
         let plan = self.plan(number, "exit 3");
-        let pane = spawned(self.runner.spawn(&plan, &open).await.unwrap());
+        let pane = spawned(self.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
         let survival = self
             .runner
             .survives(&plan.owner, &pane, Duration::from_secs(10))

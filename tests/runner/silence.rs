@@ -90,13 +90,13 @@ async fn a_frozen_server_is_not_spawned_over() {
     let mut plan = rig.plan(1, "exec sleep 600");
     plan.address = it.clone();
 
-    let error = rig.runner.spawn(&plan, &open).await.unwrap_err();
+    let error = rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap_err();
 
     assert!(matches!(error, RunnerError::Unanswered(_)), "{error}");
     rig.thaw();
     assert!(crate::rig::runs(&it));
     let patient = rig.another(Vec::new());
-    let outcome = patient.spawn(&plan, &open).await;
+    let outcome = patient.spawn(&plan, &open, &|_| {}).await;
     assert_eq!(outcome, Ok(SpawnOutcome::LiveOccupant));
     assert_eq!(rig.session_count(), 1);
 }

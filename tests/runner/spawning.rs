@@ -17,7 +17,7 @@ async fn a_spawn_is_one_session_with_our_options_and_size() {
     let mut plan = rig.plan(1, "exec sleep 600");
     plan.boot_delivery = Some(DeliveryId(7));
 
-    let pane = spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     let shown = rig.tmux.ok(&[
         "display-message",
@@ -42,7 +42,7 @@ async fn an_agent_that_goes_on_survives_and_its_boot_token_is_set() {
     let rig = Rig::new();
     let mut plan = rig.plan(1, "exec sleep 600");
     plan.boot_delivery = Some(DeliveryId(7));
-    let pane = spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     let survival = rig
         .runner
@@ -65,7 +65,7 @@ async fn an_agent_that_goes_on_survives_and_its_boot_token_is_set() {
 async fn an_agent_that_ends_with_an_error_is_a_failed_spawn_with_its_last_words() {
     let rig = Rig::new();
     let plan = rig.plan(1, "echo working; echo no such conversation; exit 4");
-    let pane = spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     let survival = rig
         .runner
@@ -86,7 +86,7 @@ async fn an_agent_that_ends_with_an_error_is_a_failed_spawn_with_its_last_words(
 async fn an_agent_that_is_done_at_once_ended_clean() {
     let rig = Rig::new();
     let plan = rig.plan(1, "exit 0");
-    let pane = spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     let survival = rig
         .runner
@@ -102,7 +102,7 @@ async fn a_live_agent_is_never_spawned_over() {
     let it = rig.start_recorder(1).await;
     let plan = rig.plan(1, "exec sleep 600");
 
-    let outcome = rig.runner.spawn(&plan, &open).await.unwrap();
+    let outcome = rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap();
 
     assert_eq!(outcome, SpawnOutcome::LiveOccupant);
     assert!(crate::rig::runs(&it));
@@ -121,8 +121,8 @@ async fn of_two_spawns_at_once_one_makes_the_session_and_the_other_finds_it() {
         ];
 
         let (first, second) = tokio::join!(
-            rig.runner.spawn(&plans[0], &open),
-            other.spawn(&plans[1], &open)
+            rig.runner.spawn(&plans[0], &open, &|_| {}),
+            other.spawn(&plans[1], &open, &|_| {})
         );
 
         let outcomes = [first.unwrap(), second.unwrap()];
@@ -144,7 +144,7 @@ async fn a_duplicate_session_is_tmux_own_word_for_a_live_occupant() {
     let runner = rig.another(vec![Loss::Unasked]);
     let plan = rig.plan(1, "exec sleep 600");
 
-    let outcome = runner.spawn(&plan, &open).await.unwrap();
+    let outcome = runner.spawn(&plan, &open, &|_| {}).await.unwrap();
 
     assert_eq!(outcome, SpawnOutcome::LiveOccupant);
     assert!(crate::rig::runs(&it));
@@ -157,7 +157,7 @@ async fn a_duplicate_session_that_nobody_can_explain_counts_as_live() {
     let runner = rig.another(vec![Loss::Unasked, Loss::None, Loss::Unasked]);
     let plan = rig.plan(1, "exec sleep 600");
 
-    let outcome = runner.spawn(&plan, &open).await.unwrap();
+    let outcome = runner.spawn(&plan, &open, &|_| {}).await.unwrap();
 
     assert_eq!(outcome, SpawnOutcome::LiveOccupant);
     assert!(crate::rig::runs(&it));
@@ -170,7 +170,7 @@ async fn a_duplicate_session_that_has_ended_is_cleared_and_spawned_once_more() {
     let runner = rig.another(vec![Loss::Unasked]);
     let plan = rig.plan(1, "exec sleep 600");
 
-    let pane = spawned(runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     let survival = runner.survives(&plan.owner, &pane, Duration::ZERO).await;
     assert!(matches!(survival, Survival::Alive(_)), "{survival:?}");
@@ -184,7 +184,7 @@ async fn a_retained_session_makes_way_for_its_successor() {
     let mut plan = rig.plan(1, "exec sleep 600");
     plan.address = before;
 
-    let pane = spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     let survival = rig
         .runner
@@ -203,7 +203,7 @@ async fn what_tmux_refuses_to_clear_is_unclearable_and_not_spawned_over() {
     // Somebody starts a program in the pane between our look and our kill.
     let fence = respawning(&rig, &before);
 
-    let outcome = rig.runner.spawn(&plan, &fence).await.unwrap();
+    let outcome = rig.runner.spawn(&plan, &fence, &|_| {}).await.unwrap();
 
     assert!(
         matches!(outcome, SpawnOutcome::Unclearable(_)),
@@ -220,7 +220,7 @@ async fn a_spawn_that_is_served_after_its_ticket_was_revoked_is_harmless() {
     let plan = rig.plan(1, ": > $DIR/started; exec sleep 600");
     rig.freeze();
 
-    let error = rig.runner.spawn(&plan, &open).await.unwrap_err();
+    let error = rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap_err();
 
     assert!(
         matches!(
@@ -244,7 +244,7 @@ async fn a_host_without_a_ticket_is_a_spawn_that_failed() {
     let plan = rig.plan(1, "exec sleep 600");
     ticket::revoke(&rig.paths(&plan.owner)).unwrap();
 
-    let outcome = rig.runner.spawn(&plan, &open).await;
+    let outcome = rig.runner.spawn(&plan, &open, &|_| {}).await;
 
     if let Ok(SpawnOutcome::Spawned(pane)) = outcome {
         let survival = rig
@@ -261,7 +261,7 @@ async fn work_that_was_taken_over_makes_no_session() {
     let rig = Rig::new();
     let plan = rig.plan(1, "exec sleep 600");
 
-    let error = rig.runner.spawn(&plan, &closed).await.unwrap_err();
+    let error = rig.runner.spawn(&plan, &closed, &|_| {}).await.unwrap_err();
 
     assert_eq!(error, RunnerError::FenceLost(FenceLost::Taken));
     assert_eq!(rig.session_count(), 0);
@@ -304,7 +304,7 @@ async fn a_server_is_started_where_none_runs_and_keeps_none_of_our_secrets() {
     let runner = Rig::runner_on(&socket, &rig.dir, Limits::default(), Vec::new());
     let plan = rig.plan(1, "exec sleep 600");
 
-    let pane = spawned(runner.spawn(&plan, &open).await.unwrap());
+    let pane = spawned(runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     assert_eq!(pane.socket, folder.path().join("cold"));
     let environment = std::fs::read(format!("/proc/{}/environ", pane.server.pid));
@@ -331,7 +331,7 @@ async fn no_server_is_started_while_a_recorded_one_runs_without_its_socket() {
     let mut plan = rig.plan(2, "exec sleep 600");
     plan.recorded_servers = vec![(target.boot.clone(), target.server)];
 
-    let error = rig.runner.spawn(&plan, &open).await.unwrap_err();
+    let error = rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap_err();
 
     assert!(matches!(error, RunnerError::Refused { .. }), "{error}");
     assert!(!rig.tmux.socket().exists());
@@ -347,7 +347,7 @@ async fn arguments_that_end_in_a_semicolon_reach_the_host_whole() {
     std::os::unix::fs::symlink(&plan.host_binary, &odd).unwrap();
     plan.host_binary = odd;
 
-    spawned(rig.runner.spawn(&plan, &open).await.unwrap());
+    spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
     wait_for("a running agent", || {
         ticket::record(&rig.paths(&plan.owner))

@@ -3,7 +3,8 @@
 use std::os::unix::fs::DirBuilderExt;
 
 use super::*;
-use crate::model::{HostPaths, PaneId, Phase, Record};
+use crate::model::{AfterEnd, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
+use crate::runner::{Field, OptionName};
 
 fn boot(name: &str) -> BootId {
     BootId(name.to_owned())
@@ -28,6 +29,26 @@ fn taken(world: &World, session: &Session, boot: &BootId, phase: Phase) {
         phase,
     };
     fs::write(paths.record(), serde_json::to_vec(&record).unwrap()).unwrap();
+}
+
+/// Puts the ticket of a spawn on this server where its host has taken it.
+fn take_ticket(world: &World, session: &Session, socket: &TmuxSocket) {
+    let spec = Spec {
+        v: Spec::VERSION,
+        owner: session.owner.clone(),
+        work_item: session.minted_ref.clone(),
+        socket: socket.clone(),
+        tmux: "/usr/bin/tmux".into(),
+        cwd: session.cwd.clone(),
+        argv: vec!["/bin/true".to_owned()],
+        env: std::collections::BTreeMap::new(),
+        prompt: PromptPassing::None,
+        not_after_ms: 0,
+        grace_ms: 1,
+        after_end: AfterEnd::KeepScreen,
+    };
+    let paths = HostPaths::new(world.folder.path(), &session.owner);
+    fs::write(paths.taken(), serde_json::to_vec(&spec).unwrap()).unwrap();
 }
 
 #[tokio::test]
@@ -96,6 +117,37 @@ async fn an_agent_that_runs_without_its_session_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_spawn_is_looked_for_on_the_server_that_its_ticket_names() {
+    let world = World::new().await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let running = Phase::Running { harness: own() };
+    taken(&world, &session, &boot_id(), running);
+    let then = TmuxSocket::Path("/then/socket".into());
+    take_ticket(&world, &session, &then);
+    world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
+    let shown = session.clone();
+    world.tmux(move |call| {
+        if call.socket == then {
+            one_pane("/then/socket", &shown.owner)
+        } else {
+            no_server(call)
+        }
+    });
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let registered = world.session().await.unwrap().target.unwrap();
+    assert_eq!(
+        registered.socket,
+        TmuxSocket::Path("/then/socket".into()),
+        "where it was started, whatever is configured now"
+    );
+}
+
+#[tokio::test]
 async fn a_login_that_was_removed_in_the_middle_of_its_spawn_leaves_no_spawn_behind() {
     let world = World::new().await;
     let delivery = world.comment(ITEM, 1).await;
@@ -157,6 +209,112 @@ async fn a_message_whose_agent_ended_before_it_was_confirmed_is_said_again_and_m
     assert_eq!(world.state(delivery).await, DeliveryState::Pending);
     let prompt = newest_prompt(&world, &session.owner);
     assert!(prompt.contains("This may be a repeat"), "{prompt}");
+}
+
+/// Leaves a spawn behind whose own delivery was given up.
+async fn orphan(world: &World) -> Session {
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let given_up = Settlement::Abandoned {
+        version: "1.0.0",
+        rearm: crate::store::Rearm::ByHand,
+    };
+    let deduper = world.store.deduper();
+    deduper.settle(&claim, given_up, None).await.unwrap();
+    session
+}
+
+#[tokio::test]
+async fn a_spawn_without_its_delivery_that_never_ran_makes_way() {
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    let delivery = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.session().await, None, "and the next spawn failed");
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    let prompt = newest_prompt(&world, &orphan.owner);
+    assert!(prompt.contains("comment 2"), "{prompt}");
+}
+
+#[tokio::test]
+async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told_the_next() {
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    taken(
+        &world,
+        &orphan,
+        &boot_id(),
+        Phase::Running { harness: own() },
+    );
+    world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let (heard, owner) = (Arc::clone(&said), orphan.owner.clone());
+    world.tmux(move |call| occupied(call, &owner, &heard));
+    let delivery = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let session = world.session().await.unwrap();
+    assert_eq!(session.status, crate::model::SessionStatus::Active);
+    assert_eq!(session.owner, orphan.owner);
+    let said = said.lock().unwrap();
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("comment 2"), "{said:?}");
+}
+
+/// A server with one session of this owner, which has been told nothing; what is typed is kept.
+fn occupied(
+    call: &Invocation,
+    owner: &OwnerId,
+    said_to: &Mutex<Vec<String>>,
+) -> Result<Answer, Unanswered> {
+    let asks_for_token = |field: &Field| matches!(field, Field::Option(OptionName::Token(_)));
+    match &call.commands[..] {
+        [TmuxCommand::LoadBuffer(_), ..] => {
+            said_to.lock().unwrap().extend(call.input.clone());
+            said("loop-done\n".to_owned())
+        }
+        [TmuxCommand::DisplayMessage { fields, .. }] if fields.iter().any(asks_for_token) => {
+            no_server(call)
+        }
+        [TmuxCommand::DisplayMessage { .. }] => said(format!("loop-is|$3|{owner}|0|\n")),
+        _ => one_pane("/nowhere/socket", owner),
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_agent_may_have_read_is_said_to_its_occupant_with_the_mark() {
+    for (attempted, marked) in [(true, true), (false, false)] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        if attempted {
+            let intent = crate::store::Intent {
+                owner: session.owner.clone(),
+                expires_at: start(),
+            };
+            let deduper = world.store.deduper();
+            deduper.store_intent(&claim, &intent).await.unwrap();
+        }
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (heard, other) = (Arc::clone(&said), OwnerId::mint());
+        let owner = other.clone();
+        world.tmux(move |call| occupied(call, &owner, &heard));
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+        assert_eq!(world.session().await.unwrap().owner, other);
+        let said = said.lock().unwrap();
+        assert_eq!(said.len(), 1);
+        let mark = said[0].contains("This may be a repeat");
+        assert_eq!(mark, marked, "{said:?}");
+    }
 }
 
 /// Returns the prompt of a ticket that is not this spawn's.

@@ -5,6 +5,7 @@
 
 mod after_a_crash;
 mod given_up;
+mod occupied;
 mod pace;
 
 use std::fs;
@@ -363,6 +364,18 @@ fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
     said(format!(
         "loop-is|{}|{}|{}|{value}\n",
         target.server.pid, target.session_id, session.owner
+    ))
+}
+
+/// Answers a look at a server whose one pane, this process, is the host of a spawn.
+fn one_pane(socket: &str, owner: &OwnerId) -> Result<Answer, Unanswered> {
+    let (pid, name) = (
+        own().pid,
+        ITEM.parse::<crate::model::WorkItemRef>().unwrap(),
+    );
+    let name = name.session_name().unwrap();
+    said(format!(
+        "loop-server|{pid}|s|{socket}\nloop-pane|$3|%5|{pid}|0|1|1|0|0|{owner}|agent|{name}\n"
     ))
 }
 

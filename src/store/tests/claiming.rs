@@ -458,3 +458,26 @@ async fn lease_end(world: &World) -> i64 {
         .await
         .unwrap()
 }
+
+#[tokio::test]
+async fn an_intent_that_another_session_replaces_leaves_behind_that_it_may_have_been_read() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let deduper = world.store.deduper();
+    let (former, later) = (OwnerId::mint(), OwnerId::mint());
+    for (owner, maybe_read) in [(&former, false), (&former, false), (&later, true)] {
+        let claim = world.claimed().await;
+        let intent = Intent {
+            owner: owner.clone(),
+            expires_at: at(500),
+        };
+        deduper.store_intent(&claim, &intent).await.unwrap();
+        let retry = Release::Retry { at: at(0) };
+        deduper.release(&claim, retry).await.unwrap();
+        let again = world.claimed().await;
+        assert_eq!(again.intent().map(|intent| &intent.owner), Some(owner));
+        assert_eq!(again.first().maybe_read, maybe_read, "{owner}");
+        deduper.release(&again, retry).await.unwrap();
+    }
+}

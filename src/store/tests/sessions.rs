@@ -35,6 +35,41 @@ async fn while_a_session_is_spawning_only_its_boot_delivery_is_claimed() {
 }
 
 #[tokio::test]
+async fn a_spawn_whose_delivery_is_settled_blocks_nobody() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    world.spawn(&claim).await;
+    world.abandon(&claim, "1.0.0", Rearm::ByHand).await;
+
+    let next = world.comment("o/r#1").await;
+
+    assert_eq!(world.claimed().await.first().id, next);
+}
+
+#[tokio::test]
+async fn a_spawn_under_way_is_not_held_up_by_what_was_given_up_before_it() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let given_up = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let rearm = Rearm::ByAnotherVersion;
+    world.abandon(&claim, "1.0.0", rearm).await;
+    let boot = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    world.spawn(&claim).await;
+    let retry = Release::Retry { at: at(0) };
+    let deduper = world.store.deduper();
+    deduper.release(&claim, retry).await.unwrap();
+
+    let rearmed = world.store.queue().rearm_given_up("1.1.0").await.unwrap();
+
+    assert_eq!(rearmed[0].delivery, given_up);
+    assert_eq!(world.claimed().await.first().id, boot);
+}
+
+#[tokio::test]
 async fn a_failed_first_spawn_leaves_no_session() {
     let world = World::new().await;
     world.know("o/r#1").await;

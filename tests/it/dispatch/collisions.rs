@@ -1,7 +1,7 @@
 //! A live session where none was expected: never killed, never spawned over.
 
 use serde_json::json;
-use the_loop::model::DeliveryState;
+use the_loop::model::{DeliveryState, OperatorCommand, TmuxFate};
 
 use super::stage::{Stage, name, quick, wait_gone};
 use super::touchy::{Fate, is_creation, is_look};
@@ -186,4 +186,43 @@ async fn an_occupant_is_no_starting_agent() {
     eventually("the averted respawn", || {
         stage.events("session.respawn_averted").pop()
     });
+}
+
+/// SP-5: a person's program that was adopted is not ended with its session, and nobody says so; while
+/// it runs, no second agent is started, wherever its session is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adopted_program_outlives_its_session_and_no_agent_is_started_beside_it() {
+    let scratch = Scratch::new();
+    let the_loop = quick(&scratch).set("polling.maxRetries", json!(1));
+    let stage = Stage::open(&scratch, &the_loop).await;
+    stage.start(1).await;
+    stage.agents.wait_ready(1);
+    let agent = stage.newest_agent();
+    scratch.tmux(&["set-option", "-s", "exit-empty", "off"]);
+    scratch.tmux(&["kill-session", "-t", &format!("={}", name(1))]);
+    wait_gone(agent);
+    scratch.tmux(&by_hand(&scratch, 1));
+    stage.agents.wait_ready(2);
+    stage.comment(1, "come in").await;
+    stage.drain().await;
+
+    stage
+        .command(
+            1,
+            OperatorCommand::Close {
+                tmux: TmuxFate::Kill,
+            },
+        )
+        .await;
+    stage.drain().await;
+
+    let ended = stage.events("session.harness_terminated");
+    assert_eq!(ended[0].fields["ok"], json!(false), "{ended:#?}");
+    scratch.tmux(&["rename-session", "-t", &format!("={}", name(1)), "mine"]);
+    stage.command(1, OperatorCommand::Start).await;
+    stage.drain().await;
+    let failures = stage.events("session.spawn_failed");
+    assert_eq!(failures.len(), 1, "{:#?}", stage.events("*"));
+    assert_eq!(failures[0].text("reason"), Some("former-agent-live"));
+    assert_eq!(stage.agents.starts().len(), 2);
 }

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 use the_loop::demo::agent::Entry;
-use the_loop::model::{DeliveryState, SessionStatus};
+use the_loop::model::{DeliveryState, OperatorCommand, SessionStatus, TmuxFate};
 
 use super::stage::{Stage, hasty, name, quick, signal, wait_gone};
 use super::touchy::{Fate, is_clearing, is_creation, no_server, refusal};
@@ -55,6 +55,52 @@ async fn a_killed_agent_is_respawned_with_its_conversation() {
     let conversation = started(&stage).await;
     stage.kill_agent();
     is_resumed(&stage, &conversation).await;
+    let respawned = stage.events("session.respawned");
+    assert_eq!(respawned[0].text("ended"), Some("signal:9"));
+}
+
+/// SP-4: a person works beside an agent that has ended; the session gives up its name, and that is
+/// written down.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_set_aside_is_written_down() {
+    let scratch = Scratch::new();
+    let stage = Stage::open(&scratch, &quick(&scratch)).await;
+    started(&stage).await;
+    let split = ["split-window", "-t", &format!("={}:", name(1)), "--"];
+    scratch.tmux(&[&split[..], &["sleep", "600"]].concat());
+    stage.kill_agent();
+
+    stage.comment(1, "go on").await;
+    stage.drain().await;
+
+    let kept = format!("{}+kept1", name(1));
+    let aside = stage.events("session.set_aside");
+    assert_eq!(aside.len(), 1, "{:#?}", stage.events("*"));
+    assert_eq!(aside[0].text("tmux_target"), Some(name(1).as_str()));
+    assert_eq!(aside[0].text("renamed_to"), Some(kept.as_str()));
+    let mut sessions = stage.sessions();
+    sessions.sort();
+    assert_eq!(sessions, [name(1), kept]);
+}
+
+/// SP-4: the same when the session is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_set_aside_at_its_close_is_written_down() {
+    let scratch = Scratch::new();
+    let stage = Stage::open(&scratch, &quick(&scratch)).await;
+    started(&stage).await;
+    let split = ["split-window", "-t", &format!("={}:", name(1)), "--"];
+    scratch.tmux(&[&split[..], &["sleep", "600"]].concat());
+    let tmux = TmuxFate::Kill;
+
+    stage.command(1, OperatorCommand::Close { tmux }).await;
+    stage.drain().await;
+
+    let kept = format!("{}+kept1", name(1));
+    let aside = stage.events("session.set_aside");
+    assert_eq!(aside.len(), 1, "{:#?}", stage.events("*"));
+    assert_eq!(aside[0].text("renamed_to"), Some(kept.as_str()));
+    assert_eq!(stage.sessions(), [kept]);
 }
 
 /// AC12: the session was killed.

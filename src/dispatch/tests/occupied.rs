@@ -1,0 +1,104 @@
+//! First spawns where an agent, or what is left of a spawn, is in the way.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::model::{AfterEnd, HostPaths, PromptPassing, Spec};
+use crate::process::ticket;
+
+#[tokio::test]
+async fn no_second_agent_is_started_while_that_of_a_closed_session_runs() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let change = SessionChange::Close(session.id);
+    world.store.registry().change(&change).await.unwrap();
+    let delivery = world.comment(ITEM, 1).await;
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.state, DeliveryState::Pending, "tried again later");
+    let error = row.error.unwrap();
+    for part in [
+        &format!("process {}", own()),
+        "tmux -S '/nowhere/socket' kill-session -t '=loop-",
+        "the-loop sessions reset o/r#1",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(world.session().await, None);
+    assert!(!world.folder.path().join("run").exists(), "nothing began");
+}
+
+#[tokio::test]
+async fn an_agent_whose_closed_session_ended_with_it_is_in_nobodys_way() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    let change = SessionChange::Close(session.id);
+    world.store.registry().change(&change).await.unwrap();
+    world.comment(ITEM, 1).await;
+
+    world.work().await;
+
+    assert!(world.folder.path().join("run").exists(), "a spawn began");
+}
+
+/// A spawn intent that was given up before anybody took its ticket.
+fn given_up(world: &World) -> OwnerId {
+    let owner = OwnerId::mint();
+    let spec = Spec {
+        v: Spec::VERSION,
+        owner: owner.clone(),
+        work_item: ITEM.parse().unwrap(),
+        socket: TmuxSocket::Default,
+        tmux: "/usr/bin/tmux".into(),
+        cwd: "/".into(),
+        argv: vec!["/bin/true".to_owned()],
+        env: std::collections::BTreeMap::new(),
+        prompt: PromptPassing::None,
+        not_after_ms: 0,
+        grace_ms: 1,
+        after_end: AfterEnd::KeepScreen,
+    };
+    let paths = HostPaths::new(world.folder.path(), &owner);
+    ticket::issue(&paths, &spec, "").unwrap();
+    ticket::revoke(&paths).unwrap();
+    owner
+}
+
+#[tokio::test]
+async fn a_late_session_of_a_spawn_that_was_given_up_is_waited_out() {
+    let world = World::new().await;
+    let owner = given_up(&world);
+    let (looks, creations) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (seen, made) = (Arc::clone(&looks), Arc::clone(&creations));
+    world.tmux(move |call| match call.commands[0] {
+        TmuxCommand::NewSession { .. } => {
+            made.fetch_add(1, Ordering::SeqCst);
+            timed_out(call)
+        }
+        _ if seen.fetch_add(1, Ordering::SeqCst) < 2 => one_pane("/nowhere/socket", &owner),
+        _ => no_server(call),
+    });
+    world.comment(ITEM, 1).await;
+
+    world.work().await;
+
+    assert_eq!(looks.load(Ordering::SeqCst), 3);
+    assert_eq!(creations.load(Ordering::SeqCst), 1, "the spawn went on");
+}
+
+#[tokio::test]
+async fn a_late_session_that_does_not_end_is_not_called_a_taken_name() {
+    let world = World::new().await;
+    let owner = given_up(&world);
+    world.tmux(move |_| one_pane("/nowhere/socket", &owner));
+    let delivery = world.comment(ITEM, 1).await;
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.state, DeliveryState::Pending, "tried again later");
+    let error = row.error.unwrap();
+    assert!(error.contains("has not ended yet"), "{error}");
+}
