@@ -47,7 +47,7 @@ pub use registry::{ResetMode, ResetReport, SessionFilter, SessionRegistry};
 pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
 pub use sessions::SessionFace;
 pub use settle::{Rearm, Release, Settlement};
-pub use sightings::{Change, ItemSighting, Pull, Sighted, Track};
+pub use sightings::{Change, ItemSighting, Pull, Sighted, Standing, Track};
 
 use crate::clock::Clock;
 use error::Fault;

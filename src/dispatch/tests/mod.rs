@@ -333,6 +333,7 @@ fn sighting(text: &str) -> ItemSighting {
         armed_by: Some(Login::new("ada")),
         pull: None,
         seen_at: start(),
+        baseline_at: start(),
         source: Source::Poll,
         track: Track::Always,
     }

@@ -54,6 +54,47 @@ async fn an_issue_closed_twice_ends_twice() {
 }
 
 #[tokio::test]
+async fn a_list_that_lags_behind_reopens_nothing_for_ever() {
+    let (rig, _) = known_issue().await;
+    let pull = rig.pull("feature", "");
+    rig.label(pull, "ada");
+    rig.look().await;
+    rig.pass(60);
+    rig.github.close(REPO, pull, "ada").unwrap();
+    rig.cycle().await;
+    assert_eq!(closings(&rig).await, [format!("{REPO}#{pull}")]);
+
+    // What the list of open pull requests showed earlier in the second of the closing.
+    rig.github.advance(TimeDelta::seconds(-15));
+    rig.github.reopen(REPO, pull, "ada").unwrap();
+    rig.github
+        .fail("/issues?", 9, the_loop::demo::github::Fault::Status(404));
+    rig.cycle().await;
+    rig.github.heal();
+    rig.github.close(REPO, pull, "ada").unwrap();
+
+    rig.look().await;
+    rig.look().await;
+    assert!(!rig.row(pull).await.open);
+    assert_eq!(closings(&rig).await, Vec::<String>::new());
+    assert_eq!(rig.said(&["item.reopened"]).len(), 0);
+}
+
+#[tokio::test]
+async fn an_issue_closed_and_reopened_in_one_second_is_open() {
+    let (rig, issue) = known_issue().await;
+    rig.pass(60);
+    rig.github.close(REPO, issue, "ada").unwrap();
+    rig.cycle().await;
+    rig.github.reopen(REPO, issue, "ada").unwrap();
+    rig.cycle().await;
+    assert!(!rig.row(issue).await.open, "either may be the later one");
+    rig.look().await;
+    assert!(rig.row(issue).await.open);
+    assert!(rig.row(issue).await.armed);
+}
+
+#[tokio::test]
 async fn an_issue_closed_reopened_and_closed_between_two_looks_ends_again() {
     let (rig, issue) = known_issue().await;
     rig.github.close(REPO, issue, "ada").unwrap();
