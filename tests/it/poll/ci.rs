@@ -136,3 +136,30 @@ async fn a_head_without_any_ci_is_watched_for_a_while_whatever_our_clock_says() 
     rig.look().await;
     assert_eq!(failures(&rig).await, 1);
 }
+
+#[tokio::test]
+async fn an_attempt_long_after_the_first_is_told_while_an_agent_is_there() {
+    let (rig, pull) = known_pull().await;
+    rig.comment(pull, "ada", "Have a look at this.");
+    rig.look().await;
+    rig.open_session().await;
+    let id = rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+    for _ in 0..12 {
+        rig.look().await;
+    }
+    assert_eq!(rig.asked_by_next_cycle().await.len(), 4, "it is at rest");
+
+    rig.pass(600);
+    let asked = rig.asked_by_next_cycle().await;
+    assert_eq!(asked.len(), 7, "looked at once: {asked:#?}");
+    assert!(asked.iter().all(|one| one.status == 304), "{asked:#?}");
+    assert_eq!(rig.asked_by_next_cycle().await.len(), 4);
+
+    rig.github.update_run(REPO, id, |run| run.attempt = 2);
+    rig.pass(480);
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+    assert!(rig.asked_by_next_cycle().await.len() > 4, "watched again");
+}
