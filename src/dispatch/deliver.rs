@@ -83,10 +83,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             // Whether the text is in cannot be told: nothing is sent, and nothing given up.
             Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
             Earlier::Unsaid | Earlier::Lost if spent => {
-                return Ok(Conclusion::failed(
-                    Step::Delivery,
-                    "every attempt failed; the message is not in the session",
-                ));
+                return Ok(Conclusion::failed(Step::Delivery, every_attempt_failed(claim)));
             }
             Earlier::Lost => {
                 self.deduper.begin_attempt(claim).await?;
@@ -334,6 +331,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .ok()
             .filter(|rest| !rest.is_zero() && now >= started)
     }
+}
+
+/// What a give-up says: the cause is that of the last attempt, which is known already.
+fn every_attempt_failed(claim: &Claim) -> String {
+    let last = claim.last_error.as_deref();
+    last.unwrap_or("every attempt failed; the message is not in the session")
+        .to_owned()
 }
 
 /// The guard of a paste counts whole seconds.
