@@ -83,7 +83,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             // Whether the text is in cannot be told: nothing is sent, and nothing given up.
             Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
             Earlier::Unsaid | Earlier::Lost if spent => {
-                return Ok(Conclusion::failed(Step::Delivery, every_attempt_failed(claim)));
+                return Ok(Conclusion::failed(
+                    Step::Delivery,
+                    every_attempt_failed(claim),
+                ));
             }
             Earlier::Lost => {
                 self.deduper.begin_attempt(claim).await?;
