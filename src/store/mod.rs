@@ -47,7 +47,7 @@ pub use pace::Told;
 pub use queue::{Counts, Queue, QueueFilter, QueueRow, Rearmed};
 pub use registry::{ResetMode, ResetReport, SessionFilter, SessionRegistry};
 pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
-pub use sessions::SessionFace;
+pub use sessions::{SessionFace, SessionFaces, UnreadableSession};
 pub use settle::{Rearm, Release, Settlement};
 pub use sightings::{Change, ItemSighting, Pull, Sighted, Standing, Track};
 
