@@ -280,16 +280,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if road == Road::AvertedRespawn {
             said.push(records::respawn_averted(claim, session, name, false));
         }
-        for row in &claim.rows {
-            said.push(records::succeeded(
-                claim,
-                row,
-                &session.harness,
-                name,
-                repeat,
-                self.clock.now(),
-            ));
-        }
+        let now = self.clock.now();
+        said.extend(records::succeeded(claim, session, name, repeat, now));
         Delivered {
             repeat,
             change: Some(SessionChange::Touch(session.id)),

@@ -5,14 +5,6 @@ use the_loop::model::{Class, EventKind};
 
 use super::rig::{REPO, Rig};
 
-async fn known_issue() -> (Rig, u64) {
-    let rig = Rig::new().await;
-    let issue = rig.labelled_issue();
-    rig.look().await;
-    rig.hear().await;
-    (rig, issue)
-}
-
 async fn closings(rig: &Rig) -> Vec<String> {
     let heard = rig.hear().await;
     heard
@@ -27,7 +19,7 @@ async fn closings(rig: &Rig) -> Vec<String> {
 
 #[tokio::test]
 async fn a_closed_issue_is_noticed_once_whoever_closed_it() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.github.close(REPO, issue, "mallory").unwrap();
     rig.look().await;
     assert_eq!(closings(&rig).await, [format!("{REPO}#{issue}")]);
@@ -40,7 +32,7 @@ async fn a_closed_issue_is_noticed_once_whoever_closed_it() {
 
 #[tokio::test]
 async fn an_issue_closed_twice_ends_twice() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.github.close(REPO, issue, "ada").unwrap();
     rig.look().await;
     assert_eq!(closings(&rig).await.len(), 1);
@@ -55,7 +47,7 @@ async fn an_issue_closed_twice_ends_twice() {
 
 #[tokio::test]
 async fn a_list_that_lags_behind_reopens_nothing_for_ever() {
-    let (rig, _) = known_issue().await;
+    let (rig, _) = Rig::with_issue().await;
     let pull = rig.pull("feature", "");
     rig.label(pull, "ada");
     rig.look().await;
@@ -82,7 +74,7 @@ async fn a_list_that_lags_behind_reopens_nothing_for_ever() {
 
 #[tokio::test]
 async fn an_issue_closed_and_reopened_in_one_second_is_open() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.pass(60);
     rig.github.close(REPO, issue, "ada").unwrap();
     rig.cycle().await;
@@ -96,7 +88,7 @@ async fn an_issue_closed_and_reopened_in_one_second_is_open() {
 
 #[tokio::test]
 async fn an_issue_closed_reopened_and_closed_between_two_looks_ends_again() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.github.close(REPO, issue, "ada").unwrap();
     rig.look().await;
     assert_eq!(closings(&rig).await.len(), 1);
@@ -109,7 +101,7 @@ async fn an_issue_closed_reopened_and_closed_between_two_looks_ends_again() {
 
 #[tokio::test]
 async fn a_merged_pull_request_leaves_its_issue_open() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull("anything", &format!("Fixes #{issue}"));
     rig.look().await;
     rig.github.merge(REPO, pull, "ada").unwrap();
@@ -123,7 +115,7 @@ async fn a_merged_pull_request_leaves_its_issue_open() {
 
 #[tokio::test]
 async fn an_issue_that_was_deleted_or_moved_away_ends() {
-    let (rig, _) = known_issue().await;
+    let (rig, _) = Rig::with_issue().await;
     let (gone, moved) = (rig.labelled_issue(), rig.labelled_issue());
     rig.look().await;
     rig.hear().await;
@@ -146,7 +138,7 @@ async fn an_issue_that_was_deleted_or_moved_away_ends() {
 
 #[tokio::test]
 async fn an_issue_out_of_sight_is_kept_and_asked_about_seldom() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.github.hide_issue(REPO, issue).unwrap();
     for _ in 0..3 {
         rig.pass(60);
@@ -166,7 +158,7 @@ async fn an_issue_out_of_sight_is_kept_and_asked_about_seldom() {
 
 #[tokio::test]
 async fn a_listing_that_fails_ends_nothing() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let fault = the_loop::demo::github::Fault::Status(404);
     rig.github.fail("/issues", 50, fault);
     rig.clock.advance(TimeDelta::hours(2));
@@ -178,7 +170,7 @@ async fn a_listing_that_fails_ends_nothing() {
 
 #[tokio::test]
 async fn a_renamed_repository_ends_nothing() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
 
     rig.github.rename_repo(REPO, "demo/renamed").unwrap();
     rig.clock.advance(TimeDelta::hours(2));

@@ -67,6 +67,25 @@ impl Rig {
         Self::watching(&[REPO]).await
     }
 
+    /// A rig with a labelled issue that is known; what that meant was heard.
+    pub(crate) async fn with_issue() -> (Self, u64) {
+        let rig = Self::new().await;
+        let issue = rig.labelled_issue();
+        rig.look().await;
+        rig.hear().await;
+        (rig, issue)
+    }
+
+    /// The same with a labelled pull request.
+    pub(crate) async fn with_pull() -> (Self, u64) {
+        let rig = Self::new().await;
+        let pull = rig.pull("feature", "");
+        rig.label(pull, "ada");
+        rig.look().await;
+        rig.hear().await;
+        (rig, pull)
+    }
+
     pub(crate) async fn watching(repos: &[&str]) -> Self {
         let github = LocalGitHub::start().await.unwrap();
         github.set_clock(noon());
