@@ -1,4 +1,4 @@
-//! The store speaks the SQL that SQLite and PostgreSQL have in common.
+//! The store speaks the SQL that `SQLite` and `PostgreSQL` have in common.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::tokens::{Token, tokens};
 use super::tree::{Build, compiled, shown};
 use super::{none, root};
 
-/// What only SQLite understands, or understands otherwise than PostgreSQL.
+/// What only `SQLite` understands, or understands otherwise than `PostgreSQL`.
 const ONLY_SQLITE: &[&str] = &[
     "INSERT OR",
     "REPLACE INTO",
