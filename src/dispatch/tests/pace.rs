@@ -52,21 +52,7 @@ async fn a_dispatcher_without_a_free_place_does_not_look_for_what_is_due() {
 async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
     let world = World::new().await;
     let session = world.active_session(Agent::Runs).await;
-    let command = |id| Arrival {
-        event: comment(ITEM, id),
-        source: Source::Poll,
-        guid: None,
-        disposition: Disposition::Deliver {
-            class: Class::Control,
-        },
-    };
-    let arrivals = vec![command(1)];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    world.arrive(comment(ITEM, 1), Class::Control).await;
     let first = world.claim_and_die().await;
     let at = world.clock.now() + TimeDelta::seconds(60);
     let release = Release::Retry { at };
@@ -76,13 +62,7 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
         .release(&first, release)
         .await
         .unwrap();
-    let arrivals = vec![command(2)];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    world.arrive(comment(ITEM, 2), Class::Control).await;
     let event = world.comment(ITEM, 3).await;
     world.tmux(move |call| {
         if is_paste(call) {
@@ -141,6 +121,13 @@ async fn an_enter_is_pressed_however_long_somebody_scrolls() {
     assert!(watched.begin(&owner), "the watch is over");
 }
 
+/// A world whose agent takes its Enter soon after the text.
+async fn world_in_a_hurry() -> World {
+    let world = World::new().await;
+    world.configure(&json!({ "harnesses.agent.submitGapMilliseconds": 20 }));
+    world
+}
+
 /// What a tmux answers that takes every paste.
 fn takes_everything(session: Session) -> impl FnMut(&Invocation) -> Result<Answer, Unanswered> {
     move |call| {
@@ -154,7 +141,7 @@ fn takes_everything(session: Session) -> impl FnMut(&Invocation) -> Result<Answe
 
 #[tokio::test]
 async fn comments_that_answer_each_other_are_held_and_none_is_lost() {
-    let world = World::new().await;
+    let world = world_in_a_hurry().await;
     // The comment that the session began with is the first of them.
     let session = world.active_session(Agent::Runs).await;
     world.tmux(takes_everything(session));
@@ -185,7 +172,7 @@ async fn comments_that_answer_each_other_are_held_and_none_is_lost() {
 
 #[tokio::test]
 async fn a_command_passes_what_is_held_for_its_rate() {
-    let world = World::new().await;
+    let world = world_in_a_hurry().await;
     let session = world.active_session(Agent::Runs).await;
     world.tmux(takes_everything(session));
     for id in 1..=25 {
@@ -195,22 +182,9 @@ async fn a_command_passes_what_is_held_for_its_rate() {
     let held = world.store.queue().counts().await.unwrap().held;
     assert_eq!(held, 1);
 
-    let mut stop = comment(ITEM, 99);
-    stop.body = "the-loop pause".to_owned();
-    let arrivals = vec![Arrival {
-        event: stop,
-        source: Source::Poll,
-        guid: None,
-        disposition: Disposition::Deliver {
-            class: Class::Control,
-        },
-    }];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    let mut pause = comment(ITEM, 99);
+    pause.body = "the-loop pause".to_owned();
+    world.arrive(pause, Class::Control).await;
     world.work().await;
 
     let session = world.session().await.unwrap();
@@ -219,25 +193,10 @@ async fn a_command_passes_what_is_held_for_its_rate() {
 
 #[tokio::test]
 async fn only_texts_count_for_the_rate_and_a_review_counts_once() {
-    let world = World::new().await;
+    let world = world_in_a_hurry().await;
     let session = world.active_session(Agent::Runs).await;
     world.tmux(takes_everything(session));
-    let tell = async |event: Event| {
-        let arrivals = vec![Arrival {
-            event,
-            source: Source::Poll,
-            guid: None,
-            disposition: Disposition::Deliver {
-                class: Class::Event,
-            },
-        }];
-        world
-            .accept(Acceptance {
-                arrivals,
-                ..Acceptance::default()
-            })
-            .await;
-    };
+    let mut told = Vec::new();
     for id in 0..30 {
         let mut verdict = comment(ITEM, id);
         verdict.kind = EventKind::Status;
@@ -250,7 +209,7 @@ async fn only_texts_count_for_the_rate_and_a_review_counts_once() {
             attempt: None,
             summary: String::new(),
         };
-        tell(verdict).await;
+        told.push(world.arrive(verdict, Class::Event).await);
         let mut remark = comment(ITEM, id);
         remark.kind = EventKind::ReviewComment;
         remark.key = EventKey::new("github.com", EventKind::ReviewComment, &id.to_string(), "1");
@@ -260,10 +219,13 @@ async fn only_texts_count_for_the_rate_and_a_review_counts_once() {
             line: Some(id),
             diff_hunk: String::new(),
         };
-        tell(remark).await;
+        told.push(world.arrive(remark, Class::Event).await);
     }
     world.pass(16);
     world.work().await;
+    for delivery in told {
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    }
 
     let last = world.comment(ITEM, 99).await;
     world.work().await;
