@@ -59,6 +59,7 @@ fn sighting(number: u64) -> ItemSighting {
         armed_by: None,
         pull: None,
         seen_at: now(),
+        baseline_at: now(),
         source: Source::Poll,
         track: Track::Always,
     }

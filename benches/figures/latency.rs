@@ -13,6 +13,8 @@ use super::usage::to_f64;
 use super::world::{ADA, LABEL, World, wait_for};
 
 const COMMENTS: u64 = 50;
+/// One agent alone is not told so many texts within half an hour.
+const ISSUES: u64 = 3;
 const REPO: &str = "demo/app";
 
 pub(crate) async fn measure() -> Result<Vec<Figure>> {
@@ -22,16 +24,22 @@ pub(crate) async fn measure() -> Result<Vec<Figure>> {
     github.repo(REPO);
     let world = World::new(&github.url(), &[REPO.to_owned()], 1)?;
     let _daemon = world.run(&["poll", "start", "-q"])?;
-    let issue = github.open_issue(REPO, ADA, "Work", "What to do.");
-    github.label(REPO, issue, ADA, LABEL)?;
-    github.comment(REPO, issue, ADA, "the-loop start")?;
-    wait_for("the session", || {
-        world.events().contains("\"session.spawned\"").then_some(())
+    let mut issues = Vec::new();
+    for _ in 0..ISSUES {
+        let issue = github.open_issue(REPO, ADA, "Work", "What to do.");
+        github.label(REPO, issue, ADA, LABEL)?;
+        github.comment(REPO, issue, ADA, "the-loop start")?;
+        issues.push(issue);
+    }
+    wait_for("the sessions", || {
+        let events = world.events();
+        let spawned = events.matches("\"session.spawned\"").count();
+        (spawned == issues.len()).then_some(())
     })
     .await?;
 
     let mut samples = Samples::default();
-    for number in 0..COMMENTS {
+    for (number, &issue) in (0..COMMENTS).zip(issues.iter().cycle()) {
         let text = format!("Remark {number:03} of many.");
         let comment = github.comment(REPO, issue, ADA, &text)?;
         let read = wait_for("the comment on the terminal", || {

@@ -266,6 +266,7 @@ fn sighting(number: u32) -> Result<ItemSighting> {
         armed_by: None,
         pull: None,
         seen_at: at,
+        baseline_at: at,
         source: Source::Poll,
         track: Track::Always,
         item,

@@ -144,6 +144,7 @@ pub(crate) struct SessionsArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List the sessions
+    #[command(after_help = "Exit codes: 0 these are all, 1 one of them could not be read")]
     List {
         /// Only sessions in this status
         #[arg(long, value_enum)]

@@ -11,9 +11,9 @@ use crate::config::Config;
 use crate::daemon::open_store;
 use crate::eventlog::kind_phrase;
 use crate::model::text::one_line;
-use crate::model::{Session, SessionStatus};
+use crate::model::{Session, SessionStatus, WorkItemRef};
 use crate::process::identity::{Life, life_in};
-use crate::store::{SessionFace, SessionFilter, Store};
+use crate::store::{SessionFace, SessionFaces, SessionFilter, Store, UnreadableSession};
 
 /// Ids are whole, so that they can be copied; titles give first.
 const COLUMNS: [Column; 7] = [
@@ -81,6 +81,11 @@ impl Row {
         ]
     }
 
+    /// Tells whether the session is open and its harness is proved gone.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, "ended" | "paused, ended")
+    }
+
     /// `comment @octocat`; empty where nothing reached it yet.
     pub(super) fn last_words(&self) -> String {
         let Some(last) = &self.last_event else {
@@ -119,11 +124,6 @@ impl From<SessionFace> for Row {
     }
 }
 
-/// Tells whether a session is open and its harness is proved gone.
-pub(super) fn has_ended(session: &Session) -> bool {
-    matches!(state(session), "ended" | "paused, ended")
-}
-
 /// Says what a session is in, from its row and from whether its harness still runs.
 fn state(session: &Session) -> &'static str {
     let runs = session
@@ -155,16 +155,22 @@ pub(super) fn list(
         Some(StatusFilter::Paused) => SessionFilter::In(SessionStatus::Paused),
         Some(StatusFilter::Closed) => SessionFilter::In(SessionStatus::Closed),
     };
-    let rows = setup::block_on(async {
+    let SessionFaces {
+        readable,
+        unreadable,
+    } = setup::block_on(async {
         let store = open_store(config).await?;
         let faces = store.registry().faces(filter).await?;
-        let rows: Vec<Row> = faces.into_iter().map(Row::from).collect();
         store.close().await;
-        Ok(rows)
+        Ok(faces)
     })?;
+    let rows: Vec<Row> = readable.into_iter().map(Row::from).collect();
+    for session in &unreadable {
+        output::warning(&cannot_be_read(session));
+    }
     if json {
         output::json(&rows)?;
-    } else if rows.is_empty() {
+    } else if rows.is_empty() && unreadable.is_empty() {
         output::note(
             "no sessions; one starts with a comment `the-loop start` on an armed item, or with the-loop sessions start",
         );
@@ -174,7 +180,22 @@ pub(super) fn list(
         output::table(&COLUMNS, &cells);
         say_how_to_attach(&rows);
     }
-    Ok(Exit::Success)
+    Ok(if unreadable.is_empty() {
+        Exit::Success
+    } else {
+        Exit::Failure
+    })
+}
+
+/// Says of a row that nobody can show what it is, and what to do.
+pub(super) fn cannot_be_read(session: &UnreadableSession) -> String {
+    let item = session.work_item.as_ref();
+    let whose = item.map_or_else(|| "a work item".to_owned(), WorkItemRef::short);
+    format!(
+        "the session of {whose} cannot be read (row {} of table sessions: {}); a newer the-loop may have written \
+         it, and can show and close it",
+        session.session, session.detail
+    )
 }
 
 /// Names the command for the session that moved last; a pipe gets the table alone.

@@ -7,7 +7,7 @@ use super::args::{Global, JsonArgs};
 use super::exit::{Exit, Failure};
 use super::layout::{pad, width};
 use super::output::{self, grouped};
-use super::session_list::{Row, has_ended};
+use super::session_list::{Row, cannot_be_read};
 use super::{poll, setup};
 use crate::config::Config;
 use crate::daemon::heartbeat::{self, Heartbeat};
@@ -16,7 +16,9 @@ use crate::daemon::{lock_path, open_store};
 use crate::eventlog::{hold_phrase, kind_phrase};
 use crate::model::text::count;
 use crate::model::{DeliveryState, RepoRef, SessionStatus};
-use crate::store::{Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store};
+use crate::store::{
+    Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store, UnreadableSession,
+};
 
 /// What is held for less goes on by itself, as a rule.
 const LONG: TimeDelta = TimeDelta::seconds(60);
@@ -39,6 +41,8 @@ struct Status {
     abandoned: Vec<QueueRow>,
     /// Sessions whose harness has ended; the next event starts it again.
     ended: Vec<Row>,
+    /// Open sessions whose rows this version cannot read.
+    unreadable: Vec<UnreadableSession>,
 }
 
 /// A watched repository.
@@ -78,9 +82,12 @@ pub(super) fn run(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
 }
 
 async fn look(config: &Config, store: &Store, lock: LockState) -> Result<Status, Failure> {
-    let open = store.registry().list(SessionFilter::Open).await?;
+    let faces = store.registry().faces(SessionFilter::Open).await?;
+    let open: Vec<Row> = faces.readable.into_iter().map(Row::from).collect();
     let of_repo = |repo: &RepoRef| {
-        let of_it = open.iter().filter(|one| one.work_item.repo() == repo);
+        let of_it = open
+            .iter()
+            .filter(|one| one.session.work_item.repo() == repo);
         of_it.count()
     };
     let mut sources = Vec::new();
@@ -101,15 +108,13 @@ async fn look(config: &Config, store: &Store, lock: LockState) -> Result<Status,
     .into_iter()
     .map(|status| SessionCount {
         status,
-        count: open.iter().filter(|one| one.status == status).count(),
+        count: open
+            .iter()
+            .filter(|one| one.session.status == status)
+            .count(),
     });
     let sessions = counted.filter(|counted| counted.count > 0).collect();
-    let mut ended = Vec::new();
-    for session in open {
-        if has_ended(&session) {
-            ended.push(Row::of(store, session).await?);
-        }
-    }
+    let ended = open.into_iter().filter(Row::has_ended).collect();
     let waiting = store.queue().list(QueueFilter::Open, 1000).await?;
     let held = waiting
         .into_iter()
@@ -125,6 +130,7 @@ async fn look(config: &Config, store: &Store, lock: LockState) -> Result<Status,
         held,
         abandoned: store.queue().list(QueueFilter::Abandoned, LISTED).await?,
         ended,
+        unreadable: faces.unreadable,
         poller: match lock {
             LockState::Held(holder) => holder,
             LockState::Free => None,
@@ -250,6 +256,7 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
             age(row.accepted_at, now)
         ));
     }
+    lines.extend(status.unreadable.iter().map(cannot_be_read));
     for row in &status.ended {
         let item = row.session.work_item.short();
         lines.push(format!(

@@ -177,6 +177,7 @@ fn introduce(item: &WorkItemRef) -> ItemSighting {
         armed_by: None,
         pull: None,
         seen_at: Utc::now(),
+        baseline_at: Utc::now(),
         source: Source::Cli,
         track: Track::Always,
     }

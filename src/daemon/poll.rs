@@ -20,7 +20,7 @@ use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::model::text::count;
-use crate::store::{SessionFilter, StoreError};
+use crate::store::StoreError;
 
 /// How often a running poller tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -356,7 +356,7 @@ impl Daemon {
         let counts = store.queue().counts().await?;
         let (next_cycle_at, rate) = known.map_or((None, None), |(next, rate)| (Some(next), rate));
         Ok(Standing {
-            sessions: store.registry().list(SessionFilter::Open).await?.len() as u64,
+            sessions: store.registry().count_open().await?,
             items: store.ledger().count_open_items().await?,
             inbox: counts.pending + counts.held + counts.claimed,
             next_cycle_at,

@@ -86,7 +86,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Earlier::Unsaid | Earlier::Lost if spent => {
                 return Ok(Conclusion::failed(
                     Step::Delivery,
-                    "every attempt failed; the message is not in the session",
+                    every_attempt_failed(claim),
                 ));
             }
             Earlier::Lost => {
@@ -283,16 +283,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if road == Road::AvertedRespawn {
             said.push(records::respawn_averted(claim, session, name, false));
         }
-        for row in &claim.rows {
-            said.push(records::succeeded(
-                claim,
-                row,
-                &session.harness,
-                name,
-                repeat,
-                self.clock.now(),
-            ));
-        }
+        let now = self.clock.now();
+        said.extend(records::succeeded(claim, session, name, repeat, now));
         Delivered {
             repeat,
             change: Some(SessionChange::Touch(session.id)),
@@ -337,6 +329,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .ok()
             .filter(|rest| !rest.is_zero() && now >= started)
     }
+}
+
+/// What a give-up says: the cause is that of the last attempt, which is known already.
+fn every_attempt_failed(claim: &Claim) -> String {
+    let last = claim.last_error.as_deref();
+    last.unwrap_or("every attempt failed; the message is not in the session")
+        .to_owned()
 }
 
 /// The guard of a paste counts whole seconds.

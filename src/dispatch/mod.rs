@@ -13,6 +13,7 @@ mod error;
 mod fence;
 mod message;
 mod occupant;
+mod pace;
 mod records;
 mod respawn;
 mod spawn;

@@ -100,25 +100,26 @@ pub(super) fn gave_up_spawn(claim: &Claim, error: &str) -> Decision {
     }
 }
 
+/// One record for each row of a claim whose message is in the session.
 pub(super) fn succeeded(
     claim: &Claim,
-    row: &ClaimedDelivery,
-    harness: &HarnessName,
+    session: &Session,
     name: &SessionName,
     repeat: Repeat,
     now: DateTime<Utc>,
-) -> Decision {
-    Decision::DispatchSucceeded {
-        about: about(claim, row),
-        harness: harness.clone(),
-        tmux_target: name.clone(),
-        attempt: claim.attempts(),
-        chars: row.event.body.chars().count() as u64,
-        held_ms: claim
-            .held_before
-            .and_then(|_| u64::try_from((now - row.accepted_at).num_milliseconds()).ok()),
-        possible_repeat: repeat,
-    }
+) -> impl Iterator<Item = Decision> {
+    claim.rows.iter().map(move |row| {
+        let waited = (now - row.accepted_at).num_milliseconds();
+        Decision::DispatchSucceeded {
+            about: about(claim, row),
+            harness: session.harness.clone(),
+            tmux_target: name.clone(),
+            attempt: claim.attempts(),
+            chars: row.event.body.chars().count() as u64,
+            held_ms: claim.held_before.and_then(|_| u64::try_from(waited).ok()),
+            possible_repeat: repeat,
+        }
+    })
 }
 
 pub(super) fn spawned(claim: &Claim, session: &Session, name: &SessionName) -> Decision {

@@ -266,16 +266,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Conclusion {
         let repeat = earlier_repeat(claim);
         let mut said = vec![records::spawned(claim, session, name)];
-        for row in &claim.rows {
-            said.push(records::succeeded(
-                claim,
-                row,
-                &session.harness,
-                name,
-                repeat,
-                self.clock.now(),
-            ));
-        }
+        let now = self.clock.now();
+        said.extend(records::succeeded(claim, session, name, repeat, now));
         let change = SessionChange::Register(Self::registration(session, target));
         Conclusion::delivered(Delivered {
             repeat,

@@ -159,7 +159,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {
                 Ok(Conclusion::Dropped(DropReason::AlreadyRunning))
             }
-            SessionStatus::Active => self.deliver(claim, session).await,
+            SessionStatus::Active => match self.held_for_rate(claim).await? {
+                Some(held) => Ok(held),
+                None => self.deliver(claim, session).await,
+            },
             SessionStatus::Closed => self.first_event(claim).await,
         }
     }

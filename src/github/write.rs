@@ -84,9 +84,8 @@ impl GitHub {
         item: &WorkItemRef,
         reaction: Reaction,
     ) -> Result<(), GitHubError> {
-        let path = self.inner.endpoint.repo_path(item.repo())?;
-        let route = format!("{path}/issues/{}/reactions", item.number());
-        self.react(&route, reaction).await
+        let route = format!("issues/{}/reactions", item.number());
+        self.react(item, &route, reaction).await
     }
 
     /// Reacts to a comment in the conversation of an issue or pull request.
@@ -99,12 +98,8 @@ impl GitHub {
         comment: u64,
         reaction: Reaction,
     ) -> Result<(), GitHubError> {
-        let path = self.inner.endpoint.repo_path(item.repo())?;
-        self.react(
-            &format!("{path}/issues/comments/{comment}/reactions"),
-            reaction,
-        )
-        .await
+        let route = format!("issues/comments/{comment}/reactions");
+        self.react(item, &route, reaction).await
     }
 
     /// Reacts to a comment on a line of a pull request.
@@ -117,17 +112,22 @@ impl GitHub {
         comment: u64,
         reaction: Reaction,
     ) -> Result<(), GitHubError> {
-        let path = self.inner.endpoint.repo_path(item.repo())?;
-        self.react(
-            &format!("{path}/pulls/comments/{comment}/reactions"),
-            reaction,
-        )
-        .await
+        let route = format!("pulls/comments/{comment}/reactions");
+        self.react(item, &route, reaction).await
     }
 
-    async fn react(&self, route: &str, reaction: Reaction) -> Result<(), GitHubError> {
+    /// Reacts to what `route` names in the item's repository.
+    async fn react(
+        &self,
+        item: &WorkItemRef,
+        route: &str,
+        reaction: Reaction,
+    ) -> Result<(), GitHubError> {
+        let path = self.inner.endpoint.repo_path(item.repo())?;
         let content = json!({ "content": reaction.as_str() });
-        self.post(route, &content).await.map(|_| ())
+        self.post(&format!("{path}/{route}"), &content)
+            .await
+            .map(|_| ())
     }
 
     /// Posts once, after the pause that GitHub asks for between writes; returns the address and the

@@ -151,7 +151,7 @@ words! {
         Starting => "starting",
         /// The session is paused.
         SessionPaused => "session-paused",
-        /// Comments on the item answer each other faster than people do.
+        /// The agent was told more than people write; comments seem to answer each other.
         Rate => "rate",
         /// A command for the work item goes first.
         MakingWay => "making-way",

@@ -63,6 +63,8 @@ pub struct Claim {
     pub received_at: DateTime<Utc>,
     /// What it waited for before, if it did.
     pub held_before: Option<HoldReason>,
+    /// Why its last attempt failed, if one did.
+    pub last_error: Option<String>,
     message: DeliveryId,
     attempts: AtomicU32,
 }
@@ -145,8 +147,8 @@ pub(super) async fn read(
 ) -> Result<Option<Claim>, Fault> {
     // The rows of a review are of one item, so each of them carries it.
     let rows = sqlx::query(concat!(
-        "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
-         d.intent_expires_at, d.possible_repeat, d.accepted_at, d.claim_lead, e.payload, ",
+        "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.error, \
+         d.intent_owner, d.intent_expires_at, d.possible_repeat, d.accepted_at, d.claim_lead, e.payload, ",
         item_columns!(),
         " FROM deliveries d JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
          WHERE d.claim_token = $1 ORDER BY d.number"
@@ -179,6 +181,7 @@ pub(super) async fn read(
         held_before: reason.and_then(|word| word.parse().ok()),
         attempts: AtomicU32::new(attempts.unwrap_or(0)),
         rows: deliveries,
+        last_error: lead.get("error")?,
     }))
 }
 

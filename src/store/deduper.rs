@@ -77,7 +77,7 @@ pub enum Wake<'a> {
 /// The claims on deliveries.
 #[derive(Debug, Clone)]
 pub struct Deduper {
-    store: Store,
+    pub(super) store: Store,
 }
 
 impl Deduper {

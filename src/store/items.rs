@@ -123,7 +123,7 @@ pub(super) async fn insert(
     .bind(i64::from(seen.open))
     .bind(closed_at)
     .bind(i64::from(seen.merged))
-    .bind(ms(seen.seen_at))
+    .bind(ms(seen.baseline_at))
     .bind(ms(seen.updated_at))
     .execute(&mut *conn)
     .await?;

@@ -128,19 +128,20 @@ impl Ledger {
         self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
     }
 
-    /// Returns the open pull requests of a repository whose head's CI has not finished yet.
+    /// Returns the open pull requests of a repository whose head's CI is watched: it has not come to
+    /// rest, or an agent is there to be told what comes after.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn pulls_with_unsettled_ci(
-        &self,
-        repo: &RepoRef,
-    ) -> Result<Vec<ItemRow>, StoreError> {
+    pub async fn pulls_with_watched_ci(&self, repo: &RepoRef) -> Result<Vec<ItemRow>, StoreError> {
         let query = sqlx::query(concat!(
             "SELECT ",
             item_columns!(),
             " FROM work_items w WHERE w.repo_key = $1 AND w.is_open = 1 AND w.head_sha IS NOT NULL \
-             AND w.same_repo = 1 AND COALESCE(w.ci_settled_sha, '') <> w.head_sha ORDER BY w.id"
+             AND w.same_repo = 1 AND (COALESCE(w.ci_settled_sha, '') <> w.head_sha \
+             OR EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = w.id AND s.status <> 'closed') \
+             OR EXISTS (SELECT 1 FROM work_items t JOIN sessions s ON s.item_id = t.id \
+             WHERE t.ref_key = lower(w.bound_to) AND s.status <> 'closed')) ORDER BY w.id"
         ));
         self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
     }
@@ -212,11 +213,11 @@ impl Ledger {
             .map_err(self.store.explain("forgetting a control command"))
     }
 
-    /// Records that the CI of this head has finished and was told.
+    /// Records the head whose CI has come to rest and was told; none while it goes on.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn settle_ci(&self, item: &WorkItemRef, sha: &str) -> Result<(), StoreError> {
+    pub async fn settle_ci(&self, item: &WorkItemRef, sha: Option<&str>) -> Result<(), StoreError> {
         sqlx::query("UPDATE work_items SET ci_settled_sha = $2 WHERE ref_key = $1")
             .bind(item.key())
             .bind(sha)

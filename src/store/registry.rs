@@ -9,7 +9,7 @@ use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
 use super::error::Fault;
 use super::items;
 use super::rows::ControlRecord;
-use super::sessions::{self, SessionFace, session_columns};
+use super::sessions::{self, SessionFaces, session_columns};
 use super::{Store, StoreError};
 use crate::model::{
     BootId, DropReason, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef,
@@ -132,11 +132,11 @@ impl SessionRegistry {
         found.await.map_err(self.store.explain("reading a session"))
     }
 
-    /// Returns the sessions as lists show them, newest first.
+    /// Returns the sessions as lists show them.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn faces(&self, filter: SessionFilter) -> Result<Vec<SessionFace>, StoreError> {
+    pub async fn faces(&self, filter: SessionFilter) -> Result<SessionFaces, StoreError> {
         let listed = async {
             let rows = sqlx::query(concat!(
                 "SELECT w.title, l.kind AS last_kind, l.actor AS last_actor, ",
@@ -149,17 +149,29 @@ impl SessionRegistry {
             .bind(i64::from(filter == SessionFilter::Open))
             .fetch_all(&self.store.readers)
             .await?;
-            rows.iter()
-                .map(sessions::face)
-                .collect::<Result<Vec<_>, _>>()
+            sessions::faces(&rows)
         };
         listed.await.map_err(self.store.explain("listing sessions"))
     }
 
-    /// Returns the sessions, newest first.
+    /// Counts the open sessions, whether or not their rows can be read.
     ///
     /// # Errors
     /// When the database cannot be read.
+    pub async fn count_open(&self) -> Result<u64, StoreError> {
+        let counted: Result<i64, sqlx::Error> =
+            sqlx::query_scalar("SELECT COUNT(*) FROM sessions WHERE status <> 'closed'")
+                .fetch_one(&self.store.readers)
+                .await;
+        counted
+            .map(|count| u64::try_from(count).unwrap_or_default())
+            .map_err(|error| self.store.explain("counting sessions")(error.into()))
+    }
+
+    /// Returns the sessions, newest first, for what must know all of them.
+    ///
+    /// # Errors
+    /// When the database or one of the rows cannot be read.
     pub async fn list(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
         let listed = async {
             let rows = sqlx::query(concat!("SELECT ", session_columns!(), of_status!()))

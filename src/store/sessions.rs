@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
@@ -79,7 +80,47 @@ pub struct SessionFace {
     pub last_actor: Option<String>,
 }
 
-pub(super) fn face(row: &SqliteRow) -> Result<SessionFace, Fault> {
+/// A session whose row this version cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnreadableSession {
+    /// The row's number.
+    pub session: i64,
+    /// Its work item, where at least that can be read.
+    pub work_item: Option<WorkItemRef>,
+    /// What is wrong with the row.
+    pub detail: String,
+}
+
+/// The sessions that can be read, and those that cannot: one bad row hides no other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFaces {
+    /// Those that can be read, newest first.
+    pub readable: Vec<SessionFace>,
+    /// The others.
+    pub unreadable: Vec<UnreadableSession>,
+}
+
+pub(super) fn faces(rows: &[SqliteRow]) -> Result<SessionFaces, Fault> {
+    let mut faces = SessionFaces {
+        readable: Vec::new(),
+        unreadable: Vec::new(),
+    };
+    for row in rows {
+        match face(row) {
+            Ok(face) => faces.readable.push(face),
+            Err(Fault::Row { id, detail, .. }) => faces.unreadable.push(UnreadableSession {
+                session: id,
+                work_item: Reader::new(row, "sessions")?.parse("ref").ok(),
+                detail,
+            }),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(faces)
+}
+
+fn face(row: &SqliteRow) -> Result<SessionFace, Fault> {
     let reader = Reader::new(row, "sessions")?;
     Ok(SessionFace {
         title: reader.get("title")?,

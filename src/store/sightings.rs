@@ -3,7 +3,9 @@
 //! Arming and closing have no id on GitHub. The transaction that changes the row is the one that
 //! makes the delivery, so two observers of one change make one.
 
-use chrono::{DateTime, Utc};
+use std::cmp::Ordering;
+
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqliteConnection;
 
 use super::enqueue::{self, Arriving};
@@ -15,6 +17,10 @@ use crate::model::{
     Class, DeliveryId, Detail, Edit, Event, EventKey, EventKind, ItemKind, Login, Source,
     WorkItemRef,
 };
+
+/// How long the copies of GitHub's database may differ: an answer that is so much younger than the
+/// change that it shows need not show the last one of that second.
+const COPIES_AGREE_AFTER: TimeDelta = TimeDelta::seconds(10);
 
 /// Whether a sighting makes an item known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +73,10 @@ pub struct ItemSighting {
     pub armed_by: Option<Login>,
     /// The pull request's head and binding, where the payload has them.
     pub pull: Option<Pull>,
-    /// Server time of the answer; at first sight the baseline.
+    /// Server time of the answer.
     pub seen_at: DateTime<Utc>,
+    /// Since when what is said on it is news, if this is its first sight.
+    pub baseline_at: DateTime<Utc>,
     /// Which ingress saw it.
     pub source: Source,
     /// Whether an unknown item becomes known.
@@ -90,6 +98,18 @@ pub enum Change {
     Bound,
 }
 
+/// What a sighting says about the item as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the latest known state.
+    Current,
+    /// Something later is known.
+    Outdated,
+    /// It contradicts what is known of the same second, and either may be the later one: the item
+    /// has to be looked at again once that second is over everywhere.
+    Contested,
+}
+
 /// What a sighting did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighted {
@@ -97,6 +117,8 @@ pub struct Sighted {
     pub item: ItemRow,
     /// Whether the row is new.
     pub first_sight: bool,
+    /// What became of the state that it showed.
+    pub standing: Standing,
     /// How it changed, in order.
     pub changes: Vec<Change>,
     /// The deliveries that the changes made.
@@ -114,14 +136,25 @@ pub(super) async fn record(
         None if seen.track == Track::OnlyIfKnown => return Ok(None),
         None => (items::insert(conn, seen).await?, true),
     };
+    let standing = if first_sight {
+        Standing::Current
+    } else {
+        standing(seen, &before)
+    };
+    let is_taken = match standing {
+        Standing::Current => true,
+        Standing::Outdated => false,
+        Standing::Contested => is_likely_later(seen, &before),
+    };
     let mut sighted = Sighted {
         item: before,
         first_sight,
+        standing,
         changes: Vec::new(),
         deliveries: Vec::new(),
     };
     bind(conn, seen, &mut sighted).await?;
-    if seen.updated_at >= sighted.item.updated_at {
+    if is_taken {
         items::refresh(conn, seen, sighted.item.id).await?;
         close_or_reopen(conn, seen, &mut sighted, now).await?;
         arm_or_disarm(conn, seen, &mut sighted, now).await?;
@@ -137,6 +170,31 @@ pub(super) async fn record(
     }
     sighted.item = items::by_id(conn, sighted.item.id).await?;
     Ok(Some(sighted))
+}
+
+/// Compares a sighting with what is known.
+///
+/// GitHub's times tick in seconds, and its lists may come from copies that lag behind each other:
+/// "commented" and "closed" of one click carry one time, and may be seen in either order.
+fn standing(seen: &ItemSighting, known: &ItemRow) -> Standing {
+    let contradicts = seen.open != known.open || (seen.open && seen.armed != known.armed);
+    let young = seen.seen_at - seen.updated_at < COPIES_AGREE_AFTER;
+    match seen.updated_at.cmp(&known.updated_at) {
+        Ordering::Less => Standing::Outdated,
+        Ordering::Equal if contradicts && young => Standing::Contested,
+        Ordering::Equal | Ordering::Greater => Standing::Current,
+    }
+}
+
+/// Tells which of two states of one second is taken for the later one: people close what they have
+/// just commented on, and label what they have just opened. Whoever reopened it in that second has
+/// ended its session all the same.
+fn is_likely_later(seen: &ItemSighting, known: &ItemRow) -> bool {
+    if seen.open == known.open {
+        seen.armed
+    } else {
+        !seen.open
+    }
 }
 
 /// Stores the binding when it is first known. A pull request with a session of its own keeps it: its

@@ -9,6 +9,7 @@ mod dependencies;
 mod documents;
 mod processes;
 mod specs;
+mod sql;
 mod text;
 mod tokens;
 mod tree;

@@ -95,6 +95,19 @@ pub fn read(path: &Path) -> io::Result<Vec<Record>> {
         .collect()
 }
 
+/// Returns every text that agents read, in order: boot prompts and messages.
+#[must_use]
+pub fn heard(records: Vec<Record>) -> Vec<String> {
+    records
+        .into_iter()
+        .filter_map(|record| match record.entry {
+            Entry::Start { prompt, .. } => prompt,
+            Entry::Message { text, .. } => Some(text),
+            _ => None,
+        })
+        .collect()
+}
+
 /// Where entries go; nowhere without a file.
 #[derive(Debug)]
 pub(super) struct Journal {

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use options::{Options, Parsed};
 
-pub use journal::{Counters, Entry, Record, read};
+pub use journal::{Counters, Entry, Record, heard, read};
 
 /// Why the agent does not start, or cannot go on.
 #[derive(Debug, thiserror::Error)]

@@ -163,14 +163,7 @@ impl Stage {
 
     /// Returns every text that an agent of the story read, in order: boot prompts and messages.
     pub(super) fn heard(&self) -> Vec<String> {
-        self.journal()
-            .into_iter()
-            .filter_map(|record| match record.entry {
-                Entry::Start { prompt, .. } => prompt,
-                Entry::Message { text, .. } => Some(text),
-                _ => None,
-            })
-            .collect()
+        agent::heard(self.journal())
     }
 
     /// Returns how often a text was read.

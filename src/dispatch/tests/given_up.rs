@@ -26,6 +26,9 @@ async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_an
         });
         world.work().await;
         assert_eq!(world.state(delivery).await, end);
+        let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+        let error = row.error.unwrap();
+        assert!(error.contains("did not answer"), "the cause stays: {error}");
     }
 }
 

@@ -205,14 +205,16 @@ impl World {
     }
 
     async fn comment(&self, text: &str, id: u64) -> DeliveryId {
+        self.arrive(comment(text, id), Class::Event).await
+    }
+
+    async fn arrive(&self, event: Event, class: Class) -> DeliveryId {
         let accepted = self.accept(Acceptance {
             arrivals: vec![Arrival {
-                event: comment(text, id),
+                event,
                 source: Source::Poll,
                 guid: None,
-                disposition: Disposition::Deliver {
-                    class: Class::Event,
-                },
+                disposition: Disposition::Deliver { class },
             }],
             ..Acceptance::default()
         });
@@ -334,6 +336,7 @@ fn sighting(text: &str) -> ItemSighting {
         armed_by: Some(Login::new("ada")),
         pull: None,
         seen_at: start(),
+        baseline_at: start(),
         source: Source::Poll,
         track: Track::Always,
     }

@@ -52,21 +52,7 @@ async fn a_dispatcher_without_a_free_place_does_not_look_for_what_is_due() {
 async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
     let world = World::new().await;
     let session = world.active_session(Agent::Runs).await;
-    let command = |id| Arrival {
-        event: comment(ITEM, id),
-        source: Source::Poll,
-        guid: None,
-        disposition: Disposition::Deliver {
-            class: Class::Control,
-        },
-    };
-    let arrivals = vec![command(1)];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    world.arrive(comment(ITEM, 1), Class::Control).await;
     let first = world.claim_and_die().await;
     let at = world.clock.now() + TimeDelta::seconds(60);
     let release = Release::Retry { at };
@@ -76,13 +62,7 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
         .release(&first, release)
         .await
         .unwrap();
-    let arrivals = vec![command(2)];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    world.arrive(comment(ITEM, 2), Class::Control).await;
     let event = world.comment(ITEM, 3).await;
     world.tmux(move |call| {
         if is_paste(call) {
@@ -139,4 +119,116 @@ async fn an_enter_is_pressed_however_long_somebody_scrolls() {
 
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 41);
     assert!(watched.begin(&owner), "the watch is over");
+}
+
+/// A world whose agent takes its Enter soon after the text.
+async fn world_in_a_hurry() -> World {
+    let world = World::new().await;
+    world.configure(&json!({ "harnesses.agent.submitGapMilliseconds": 20 }));
+    world
+}
+
+/// What a tmux answers that takes every paste.
+fn takes_everything(session: Session) -> impl FnMut(&Invocation) -> Result<Answer, Unanswered> {
+    move |call| {
+        if is_paste(call) {
+            said("loop-done|1\n".to_owned())
+        } else {
+            token(&session, "")
+        }
+    }
+}
+
+#[tokio::test]
+async fn comments_that_answer_each_other_are_held_and_none_is_lost() {
+    let world = world_in_a_hurry().await;
+    // The comment that the session began with is the first of them.
+    let session = world.active_session(Agent::Runs).await;
+    world.tmux(takes_everything(session));
+    for id in 1..25 {
+        world.pass(60);
+        let told = world.comment(ITEM, id).await;
+        world.work().await;
+        assert_eq!(world.state(told).await, DeliveryState::Delivered);
+    }
+    world.pass(60);
+    let next = world.comment(ITEM, 25).await;
+    let after = world.comment(ITEM, 26).await;
+
+    world.work().await;
+
+    let held = world.store.queue().get(next).await.unwrap().unwrap();
+    assert_eq!(held.state, DeliveryState::Held);
+    assert_eq!(held.reason.as_deref(), Some("rate"));
+    assert_eq!(held.attempts, 0);
+    world.pass(28 * 60);
+    world.work().await;
+    assert_eq!(world.state(next).await, DeliveryState::Held);
+    world.pass(60);
+    world.work().await;
+    assert_eq!(world.state(next).await, DeliveryState::Delivered);
+    assert_eq!(world.state(after).await, DeliveryState::Delivered);
+}
+
+#[tokio::test]
+async fn a_command_passes_what_is_held_for_its_rate() {
+    let world = world_in_a_hurry().await;
+    let session = world.active_session(Agent::Runs).await;
+    world.tmux(takes_everything(session));
+    for id in 1..=25 {
+        world.comment(ITEM, id).await;
+    }
+    world.work().await;
+    let held = world.store.queue().counts().await.unwrap().held;
+    assert_eq!(held, 1);
+
+    let mut pause = comment(ITEM, 99);
+    pause.body = "the-loop pause".to_owned();
+    world.arrive(pause, Class::Control).await;
+    world.work().await;
+
+    let session = world.session().await.unwrap();
+    assert_eq!(session.status, crate::model::SessionStatus::Paused);
+}
+
+#[tokio::test]
+async fn only_texts_count_for_the_rate_and_a_review_counts_once() {
+    let world = world_in_a_hurry().await;
+    let session = world.active_session(Agent::Runs).await;
+    world.tmux(takes_everything(session));
+    let mut told = Vec::new();
+    for id in 0..30 {
+        let mut verdict = comment(ITEM, id);
+        verdict.kind = EventKind::Status;
+        verdict.key = EventKey::new("github.com", EventKind::Status, &id.to_string(), "1");
+        verdict.detail = Detail::Ci {
+            name: "build".to_owned(),
+            conclusion: "failure".to_owned(),
+            head_sha: "abc".to_owned(),
+            head_branch: None,
+            attempt: None,
+            summary: String::new(),
+        };
+        told.push(world.arrive(verdict, Class::Event).await);
+        let mut remark = comment(ITEM, id);
+        remark.kind = EventKind::ReviewComment;
+        remark.key = EventKey::new("github.com", EventKind::ReviewComment, &id.to_string(), "1");
+        remark.detail = Detail::Line {
+            review_id: Some(7),
+            path: "src/lib.rs".to_owned(),
+            line: Some(id),
+            diff_hunk: String::new(),
+        };
+        told.push(world.arrive(remark, Class::Event).await);
+    }
+    world.pass(16);
+    world.work().await;
+    for delivery in told {
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    }
+
+    let last = world.comment(ITEM, 99).await;
+    world.work().await;
+
+    assert_eq!(world.state(last).await, DeliveryState::Delivered);
 }

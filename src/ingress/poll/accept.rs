@@ -8,14 +8,14 @@ use super::repo::{RepoCycle, StepError};
 use crate::eventlog::Decision;
 use crate::model::{Class, Edit, Event, EventKey, Source};
 use crate::routing::guard::{Verdict, judge};
-use crate::store::{Acceptance, Arrival, ArrivalOutcome, Change, Disposition, ItemRow};
+use crate::store::{Acceptance, Accepted, Arrival, ArrivalOutcome, Change, Disposition, ItemRow};
 
 /// How long a text waits for GitHub to say who edited it.
 const EDITOR_WITHIN: TimeDelta = TimeDelta::days(1);
 
 impl RepoCycle<'_> {
-    /// Accepts a batch in one transaction, then says what came of it.
-    pub(super) async fn accept(&mut self, batch: Acceptance) -> Result<(), StepError> {
+    /// Accepts a batch in one transaction, says what came of it, and returns it.
+    pub(super) async fn accept(&mut self, batch: Acceptance) -> Result<Accepted, StepError> {
         let accepted = self.poller.store.inbox().accept(&batch).await?;
         for sighted in &accepted.sightings {
             if sighted.first_sight {
@@ -57,7 +57,7 @@ impl RepoCycle<'_> {
         if waits {
             self.poller.wake.notify_one();
         }
-        Ok(())
+        Ok(accepted)
     }
 
     fn changed(&mut self, row: &ItemRow, change: Change) {

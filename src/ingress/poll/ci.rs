@@ -1,27 +1,70 @@
-//! CI of watched heads: asked for only while a head has no final result.
+//! CI of watched heads: asked for in every cycle while a head has no final result, and seldom after
+//! that, because a second attempt of a run moves neither the pull request nor any list.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::inputs::{self, Progress, Verdict};
 use super::repo::{RepoCycle, StepError};
+use crate::github::payload::{CheckRun, CommitStatus, WorkflowRun};
 use crate::github::{GitHubError, Listing};
-use crate::store::{Acceptance, Arrival, ItemRow};
+use crate::store::{Acceptance, Arrival, Cursor, ItemRow, PullHead};
 
 /// How long a head without a single run may still get one.
 const NO_CI_AFTER: TimeDelta = TimeDelta::minutes(30);
 
-/// How long a head whose runs have all ended may still get another one: a workflow that follows on
-/// another, a second attempt.
+/// How long a head whose runs have all ended may still get another one at any moment: a workflow that
+/// follows on another, a second attempt.
 const QUIET_AFTER: TimeDelta = TimeDelta::minutes(10);
 
+/// How often a head at rest is looked at, as long as an agent may hear of it.
+const LOOK_AGAIN_AFTER: TimeDelta = TimeDelta::minutes(10);
+
+/// What GitHub says about a commit, in its three lists.
+struct Answers {
+    runs: Listing<WorkflowRun>,
+    statuses: Listing<CommitStatus>,
+    checks: Listing<CheckRun>,
+}
+
+/// The conditions for asking again, in the order of [`Answers`].
+type Conditions = [Option<String>; 3];
+
+impl Answers {
+    fn is_unchanged(&self) -> bool {
+        self.runs.news.is_none() && self.statuses.news.is_none() && self.checks.news.is_none()
+    }
+
+    fn conditions(&self) -> Conditions {
+        [
+            self.runs.cursor.etag.clone(),
+            self.statuses.cursor.etag.clone(),
+            self.checks.cursor.etag.clone(),
+        ]
+    }
+
+    fn verdicts(&self, row: &ItemRow, sha: &str) -> Vec<Verdict> {
+        let item = inputs::item(row);
+        let runs = elements(&self.runs)
+            .iter()
+            .filter_map(|run| inputs::workflow_run(run, &item, sha));
+        let statuses = elements(&self.statuses)
+            .iter()
+            .filter_map(|status| inputs::status(status, &item, sha));
+        let checks = elements(&self.checks)
+            .iter()
+            .filter_map(|check| inputs::check_run(check, &item, sha));
+        runs.chain(statuses).chain(checks).collect()
+    }
+}
+
 impl RepoCycle<'_> {
-    /// Asks for the verdicts on every watched head that has no final result yet.
+    /// Asks for the verdicts on every watched head.
     pub(super) async fn ci(&mut self) -> Result<(), StepError> {
         let rows = self
             .poller
             .store
             .ledger()
-            .pulls_with_unsettled_ci(self.repo)
+            .pulls_with_watched_ci(self.repo)
             .await?;
         for row in rows {
             if self.stop.is_cancelled() {
@@ -47,52 +90,100 @@ impl RepoCycle<'_> {
 
     async fn head(&mut self, row: &ItemRow) -> Result<(), StepError> {
         let Some(head) = &row.head else { return Ok(()) };
-        let item = inputs::item(row);
-        let github = &self.poller.github;
-        let (repo, sha) = (self.repo, head.sha.as_str());
-        let runs = elements(self.ask(github.workflow_runs(repo, sha, None)).await?);
-        let statuses = elements(self.ask(github.combined_status(repo, sha, None)).await?);
-        // Fine-grained tokens cannot be given the permission to read checks; Actions and statuses
-        // are enough then.
-        let checks = match self.ask(github.check_runs(repo, sha, None)).await {
-            Ok(checks) => elements(checks),
-            Err(StepError::GitHub(
-                GitHubError::Forbidden { .. } | GitHubError::NotFound { .. },
-            )) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let verdicts: Vec<Verdict> = runs
-            .iter()
-            .filter_map(|run| inputs::workflow_run(run, &item, &head.sha))
-            .chain(
-                statuses
-                    .iter()
-                    .filter_map(|status| inputs::status(status, &item, &head.sha)),
-            )
-            .chain(
-                checks
-                    .iter()
-                    .filter_map(|check| inputs::check_run(check, &item, &head.sha)),
-            )
-            .collect();
+        let was_at_rest = row.ci_settled_sha.as_deref() == Some(head.sha.as_str());
+        if was_at_rest && !self.goes_on(row, head).await? {
+            return Ok(());
+        }
+        let answers = self.answers(head, &Conditions::default()).await?;
+        let verdicts = answers.verdicts(row, &head.sha);
         let at_rest = self.at_rest(row, &verdicts);
         let arrivals: Vec<Arrival> = verdicts
             .into_iter()
             .filter_map(|verdict| verdict.event)
             .map(|event| self.judged(event))
             .collect();
-        let sha = head.sha.clone();
-        let whole = Acceptance {
+        self.accept_whole(Acceptance {
             arrivals,
             ..Acceptance::default()
-        };
-        self.accept_whole(whole).await?;
+        })
+        .await?;
         if at_rest {
+            self.looked(row, answers.conditions()).await?;
+        }
+        if at_rest != was_at_rest {
+            let settled = at_rest.then_some(head.sha.as_str());
             self.poller
                 .store
                 .ledger()
-                .settle_ci(&row.item, &sha)
+                .settle_ci(&row.item, settled)
                 .await?;
+        }
+        Ok(())
+    }
+
+    /// Tells whether something has moved at a head that had come to rest; asked now and then, under
+    /// the conditions of the last look, so that a no costs nothing.
+    async fn goes_on(&mut self, row: &ItemRow, head: &PullHead) -> Result<bool, StepError> {
+        let now = self.poller.clock.now();
+        let mut conditions = Conditions::default();
+        let mut is_due = false;
+        for (list, condition) in lists(row).iter().zip(&mut conditions) {
+            let name = self.cursor_name(list);
+            let known = self.poller.store.ledger().cursor(&name).await?;
+            is_due |= known.as_ref().is_none_or(|known| is_old(known, now));
+            *condition = known.and_then(|known| known.etag);
+        }
+        if !is_due {
+            return Ok(false);
+        }
+        let answers = self.answers(head, &conditions).await?;
+        if !answers.is_unchanged() {
+            return Ok(true);
+        }
+        self.looked(row, conditions).await?;
+        Ok(false)
+    }
+
+    async fn answers(
+        &self,
+        head: &PullHead,
+        conditions: &Conditions,
+    ) -> Result<Answers, StepError> {
+        let github = &self.poller.github;
+        let (repo, sha) = (self.repo, head.sha.as_str());
+        let [runs, statuses, checks] = conditions.each_ref().map(Option::as_deref);
+        let runs = self.ask(github.workflow_runs(repo, sha, runs)).await?;
+        let statuses = self
+            .ask(github.combined_status(repo, sha, statuses))
+            .await?;
+        // Fine-grained tokens cannot be given the permission to read checks; Actions and statuses
+        // are enough then.
+        let checks = match self.ask(github.check_runs(repo, sha, checks)).await {
+            Err(StepError::GitHub(
+                GitHubError::Forbidden { .. } | GitHubError::NotFound { .. },
+            )) => Listing {
+                news: None,
+                cursor: crate::github::Cursor::default(),
+                date: None,
+            },
+            checks => checks?,
+        };
+        Ok(Answers {
+            runs,
+            statuses,
+            checks,
+        })
+    }
+
+    /// Remembers when a head at rest was looked at, and how to ask again.
+    async fn looked(&mut self, row: &ItemRow, conditions: Conditions) -> Result<(), StepError> {
+        for (list, etag) in lists(row).iter().zip(conditions) {
+            let cursor = Some(self.update(list, etag, None));
+            self.accept(Acceptance {
+                cursor,
+                ..Acceptance::default()
+            })
+            .await?;
         }
         Ok(())
     }
@@ -110,6 +201,17 @@ impl RepoCycle<'_> {
     }
 }
 
-fn elements<T>(listing: Listing<T>) -> Vec<T> {
-    listing.news.map(|news| news.items).unwrap_or_default()
+/// The names of the lists of a head's CI, in the order of [`Answers`].
+fn lists(row: &ItemRow) -> [String; 3] {
+    let number = row.item.number();
+    ["runs", "statuses", "checks"].map(|list| format!("ci-{list}#{number}"))
+}
+
+/// A clock that was set back must not put a look off for as long.
+fn is_old(known: &Cursor, now: DateTime<Utc>) -> bool {
+    (now - known.last_success).abs() >= LOOK_AGAIN_AFTER
+}
+
+fn elements<T>(listing: &Listing<T>) -> &[T] {
+    listing.news.as_ref().map_or(&[], |news| &news.items)
 }

@@ -40,19 +40,26 @@ enum TextKind {
     Review { state: String },
 }
 
+/// Takes what all kinds of texts have in common out of GitHub's object.
+macro_rules! written {
+    ($object:ident, $created_at:ident) => {
+        TextInput {
+            id: $object.id,
+            body: $object.body.clone().unwrap_or_default(),
+            author: login($object.user.as_ref()),
+            edit: Edit::Never,
+            url: $object.html_url.clone().unwrap_or_default(),
+            created_at: $created_at,
+        }
+    };
+}
+
 impl Text {
     /// Reads a conversation comment; none where GitHub left out when it was written.
     pub(super) fn of_comment(comment: &Comment) -> Option<Self> {
         let created_at = comment.created_at?;
         Some(Self {
-            input: TextInput {
-                id: comment.id,
-                body: comment.body.clone().unwrap_or_default(),
-                author: login(comment.user.as_ref()),
-                edit: Edit::Never,
-                url: comment.html_url.clone().unwrap_or_default(),
-                created_at,
-            },
+            input: written!(comment, created_at),
             node_id: comment.node_id.clone(),
             updated_at: comment.updated_at.unwrap_or(created_at),
             kind: TextKind::Comment,
@@ -63,14 +70,7 @@ impl Text {
     pub(super) fn of_review_comment(comment: &ReviewComment) -> Option<Self> {
         let created_at = comment.created_at?;
         Some(Self {
-            input: TextInput {
-                id: comment.id,
-                body: comment.body.clone().unwrap_or_default(),
-                author: login(comment.user.as_ref()),
-                edit: Edit::Never,
-                url: comment.html_url.clone().unwrap_or_default(),
-                created_at,
-            },
+            input: written!(comment, created_at),
             node_id: comment.node_id.clone(),
             updated_at: comment.updated_at.unwrap_or(created_at),
             kind: TextKind::Line(LineInput {
@@ -86,14 +86,7 @@ impl Text {
     pub(super) fn of_review(review: &Review) -> Option<Self> {
         let submitted_at = review.submitted_at?;
         Some(Self {
-            input: TextInput {
-                id: review.id,
-                body: review.body.clone().unwrap_or_default(),
-                author: login(review.user.as_ref()),
-                edit: Edit::Never,
-                url: review.html_url.clone().unwrap_or_default(),
-                created_at: submitted_at,
-            },
+            input: written!(review, submitted_at),
             node_id: review.node_id.clone(),
             updated_at: submitted_at,
             kind: TextKind::Review {

@@ -105,7 +105,8 @@ impl RepoCycle<'_> {
             cursor: Some(done),
             ..Acceptance::default()
         })
-        .await
+        .await?;
+        Ok(())
     }
 
     /// Lets the other lists begin where this one was read, unless they have begun already.
@@ -200,6 +201,7 @@ fn over(row: &ItemRow, server_time: DateTime<Utc>) -> ItemSighting {
         armed_by: None,
         pull: None,
         seen_at: server_time,
+        baseline_at: server_time,
         source: Source::Poll,
         track: Track::OnlyIfKnown,
     }

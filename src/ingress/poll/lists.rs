@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
 use crate::model::{ItemKind, WorkItemRef};
-use crate::store::{Acceptance, CursorUpdate, ItemSighting, Track};
+use crate::store::{Acceptance, CursorUpdate, ItemSighting, Standing, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
 pub(super) const OVERLAP: TimeDelta = TimeDelta::seconds(60);
@@ -21,6 +21,13 @@ pub(super) const ISSUES: &str = "issues";
 const PULLS: &str = "pulls";
 pub(super) const COMMENTS: &str = "comments";
 pub(super) const REVIEW_COMMENTS: &str = "review-comments";
+
+/// Whether the copies of GitHub's database that answered say the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copies {
+    Agree,
+    Differ,
+}
 
 impl RepoCycle<'_> {
     /// Every issue and pull request that changed: labels, closures, titles.
@@ -47,10 +54,12 @@ impl RepoCycle<'_> {
             }
             items.push(sighting);
         }
-        self.accept_items(items, moved).await?;
-        match held {
-            Some(error) => Err(error),
-            None => self.finish(next).await,
+        let copies = self.accept_items(items, moved).await?;
+        match (held, copies) {
+            (Some(error), _) => Err(error),
+            (None, Copies::Agree) => self.finish(next).await,
+            // The cursor was set to read this once more.
+            (None, Copies::Differ) => Ok(()),
         }
     }
 
@@ -112,17 +121,18 @@ impl RepoCycle<'_> {
         self.finish(cursor).await
     }
 
-    /// Accepts sightings, then marks what needs details.
+    /// Accepts sightings, marks what needs details, and tells whether they fit what is known.
     pub(super) async fn accept_items(
         &mut self,
         items: Vec<ItemSighting>,
         moved: Vec<WorkItemRef>,
-    ) -> Result<(), StepError> {
+    ) -> Result<Copies, StepError> {
         if self.makes_an_issue_known(&items).await? {
             // Pull requests that were there before may serve it: all of them are looked at again.
             let from_the_start = self.update(PULLS, None, None);
             self.finish(from_the_start).await?;
         }
+        let mut contested = None;
         for batch in items.chunks(BATCH) {
             // In one transaction: once the row says when the item moved, nothing else does.
             let mark_dirty = moved
@@ -130,14 +140,35 @@ impl RepoCycle<'_> {
                 .filter(|item| batch.iter().any(|sighting| sighting.item == **item))
                 .cloned()
                 .collect();
-            self.accept(Acceptance {
-                items: batch.to_vec(),
-                mark_dirty,
-                ..Acceptance::default()
-            })
-            .await?;
+            let accepted = self
+                .accept(Acceptance {
+                    items: batch.to_vec(),
+                    mark_dirty,
+                    ..Acceptance::default()
+                })
+                .await?;
+            let of_batch = accepted
+                .sightings
+                .iter()
+                .filter(|sighted| sighted.standing == Standing::Contested)
+                .map(|sighted| sighted.item.updated_at);
+            contested = of_batch.chain(contested).min();
         }
-        Ok(())
+        let Some(second) = contested else {
+            return Ok(Copies::Agree);
+        };
+        self.read_issues_again(second).await?;
+        Ok(Copies::Differ)
+    }
+
+    /// Lets the next cycle read, without a condition, which issues and pull requests changed in this
+    /// second: only that list shows both the open and the closed ones.
+    async fn read_issues_again(&mut self, second: DateTime<Utc>) -> Result<(), StepError> {
+        let Some(since) = self.position(ISSUES).await?.since else {
+            return Ok(());
+        };
+        let again = self.update(ISSUES, None, Some(since.min(second)));
+        self.finish(again).await
     }
 
     async fn makes_an_issue_known(&self, items: &[ItemSighting]) -> Result<bool, StepError> {
@@ -170,7 +201,8 @@ impl RepoCycle<'_> {
         if last == Acceptance::default() {
             return Ok(());
         }
-        self.accept(last).await
+        self.accept(last).await?;
+        Ok(())
     }
 
     /// Moves a list's cursor, after everything that it stands for was accepted.

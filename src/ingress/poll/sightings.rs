@@ -56,6 +56,7 @@ impl RepoCycle<'_> {
             armed_by,
             pull: None,
             seen_at,
+            baseline_at: seen_at,
             source: Source::Poll,
             track: if listed && open {
                 Track::Always
@@ -84,7 +85,7 @@ impl RepoCycle<'_> {
         if !listed && !serves && known.is_none() {
             return Ok(None);
         }
-        let seen_at = self.sight_of(facts.as_ref(), seen_at).await?;
+        let baseline_at = self.baseline_of(facts.as_ref(), seen_at).await?;
         let (armed, armed_by) = self
             .arming(&item, listed, pull.labels.as_deref(), author.as_ref())
             .await?;
@@ -107,6 +108,7 @@ impl RepoCycle<'_> {
             armed_by,
             pull: facts,
             seen_at,
+            baseline_at,
             source: Source::Poll,
             track: Track::Always,
         }))
@@ -114,7 +116,7 @@ impl RepoCycle<'_> {
 
     /// Returns since when what is said on a pull request is news: where it serves a work item, since
     /// that one's first sight, because its agent is there already.
-    async fn sight_of(
+    async fn baseline_of(
         &self,
         facts: Option<&PullFacts>,
         seen_at: DateTime<Utc>,

@@ -207,13 +207,56 @@ async fn the_ci_of_a_head_is_watched_until_it_is_settled() {
     let row = world.see(head("aaa")).await.item;
     let ledger = world.store.ledger();
     let watched = async || {
-        let pulls = ledger.pulls_with_unsettled_ci(row.item.repo()).await;
+        let pulls = ledger.pulls_with_watched_ci(row.item.repo()).await;
         pulls.unwrap().len()
     };
 
     assert_eq!(watched().await, 1);
-    ledger.settle_ci(&row.item, "aaa").await.unwrap();
+    ledger.settle_ci(&row.item, Some("aaa")).await.unwrap();
     assert_eq!(watched().await, 0);
+    ledger.settle_ci(&row.item, None).await.unwrap();
+    assert_eq!(watched().await, 1);
+    ledger.settle_ci(&row.item, Some("aaa")).await.unwrap();
     world.see(head("bbb")).await;
     assert_eq!(watched().await, 1);
+}
+
+#[tokio::test]
+async fn the_ci_of_a_head_stays_watched_while_an_agent_may_hear_of_it() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let pull = |text: &str, binds_to: Option<&str>| ItemSighting {
+        kind: ItemKind::PullRequest,
+        pull: Some(Pull {
+            head_sha: "aaa".to_owned(),
+            head_branch: "topic".to_owned(),
+            same_repo: true,
+            binds_to: binds_to.map(item),
+        }),
+        ..sighting(text)
+    };
+    let ledger = world.store.ledger();
+    for seen in [
+        pull("o/r#2", None),
+        pull("O/R#3", Some("O/R#1")),
+        pull("o/r#4", None),
+    ] {
+        let row = world.see(seen).await.item;
+        ledger.settle_ci(&row.item, Some("aaa")).await.unwrap();
+    }
+    let watched = async || {
+        let pulls = ledger.pulls_with_watched_ci(item("o/r#1").repo()).await;
+        let pulls = pulls.unwrap();
+        pulls
+            .iter()
+            .map(|row| row.item.number())
+            .collect::<Vec<_>>()
+    };
+
+    assert_eq!(watched().await, [] as [u64; 0]);
+    world.session("o/r#1").await;
+    let own = world.session("o/r#2").await;
+    assert_eq!(watched().await, [2, 3]);
+    world.change(SessionChange::Close(own.id)).await.unwrap();
+    assert_eq!(watched().await, [3]);
 }

@@ -249,6 +249,7 @@ pub(super) fn sighting(text: &str) -> ItemSighting {
         armed_by: None,
         pull: None,
         seen_at: at(0),
+        baseline_at: at(0),
         source: Source::Poll,
         track: Track::Always,
         item,

@@ -306,6 +306,33 @@ async fn ids_that_a_hostile_hand_wrote_are_reported_and_never_acted_on() {
 }
 
 #[tokio::test]
+async fn one_row_that_cannot_be_read_hides_no_other_session() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    let bad = world.session("o/r#1").await;
+    let good = world.session("o/r#2").await;
+    sqlx::query("UPDATE sessions SET status = 'dreaming' WHERE id = $1")
+        .bind(bad.id)
+        .execute(&world.store.writer)
+        .await
+        .unwrap();
+    let registry = world.store.registry();
+
+    let faces = registry.faces(SessionFilter::Open).await.unwrap();
+
+    assert_eq!(faces.readable.len(), 1);
+    assert_eq!(faces.readable[0].session.id, good.id);
+    let [unreadable] = &faces.unreadable[..] else {
+        panic!("{faces:?}");
+    };
+    assert_eq!(unreadable.session, bad.id);
+    assert_eq!(unreadable.work_item, Some(item("o/r#1")));
+    assert!(unreadable.detail.contains("dreaming"), "{unreadable:?}");
+    assert_eq!(registry.count_open().await.unwrap(), 2);
+}
+
+#[tokio::test]
 async fn what_a_first_spawn_carries_is_dropped_by_nobody_else() {
     let world = World::new().await;
     world.know("o/r#1").await;

@@ -36,7 +36,7 @@ async fn the_first_sight_sets_the_baseline_and_asks_for_details() {
 
     let seen = world
         .see(ItemSighting {
-            seen_at: at(42),
+            baseline_at: at(42),
             ..sighting("o/r#1")
         })
         .await;
@@ -48,6 +48,7 @@ async fn the_first_sight_sets_the_baseline_and_asks_for_details() {
     let again = world
         .see(ItemSighting {
             seen_at: at(99),
+            baseline_at: at(99),
             ..sighting("O/R#1")
         })
         .await;
@@ -84,11 +85,14 @@ async fn arming_makes_one_delivery_and_arming_again_another() {
     assert_eq!(first.changes, [Change::Armed]);
     assert_eq!(first.deliveries.len(), 1);
     assert_eq!(world.see(armed("o/r#1")).await.changes, []);
-    assert_eq!(
-        world.see(sighting("o/r#1")).await.changes,
-        [Change::Disarmed]
-    );
-    assert_eq!(world.see(armed("o/r#1")).await.changes, [Change::Armed]);
+    let later = |seen: ItemSighting| ItemSighting {
+        seen_at: at(60),
+        ..seen
+    };
+    let disarmed = world.see(later(sighting("o/r#1"))).await;
+    assert_eq!(disarmed.changes, [Change::Disarmed]);
+    let again = world.see(later(armed("o/r#1"))).await;
+    assert_eq!(again.changes, [Change::Armed]);
 
     let claim = world.claimed().await;
     assert_eq!(claim.first().event.key.as_str(), "github.com:armed:77#1@2");
@@ -273,13 +277,51 @@ async fn an_item_closed_twice_in_one_second_is_told_twice() {
     let first = world.see(closed("o/r#1", 10)).await;
     let reopened = ItemSighting {
         updated_at: at(10),
+        seen_at: at(20),
         ..sighting("o/r#1")
     };
     world.see(reopened).await;
-    let second = world.see(closed("o/r#1", 10)).await;
+    let again = ItemSighting {
+        seen_at: at(20),
+        ..closed("o/r#1", 10)
+    };
+    let second = world.see(again).await;
 
     assert_eq!(first.deliveries.len(), 1);
     assert_eq!(second.deliveries.len(), 1);
     assert_ne!(first.deliveries, second.deliveries);
     assert_eq!(world.see(closed("o/r#1", 10)).await.deliveries, []);
+}
+
+#[tokio::test]
+async fn what_copies_say_of_one_second_counts_once_that_second_is_over() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.see(closed("o/r#1", 10)).await;
+    let open_at = |seen_at: i64| ItemSighting {
+        updated_at: at(10),
+        seen_at: at(seen_at),
+        ..armed("o/r#1")
+    };
+
+    let early = world.see(open_at(12)).await;
+    assert_eq!(early.standing, Standing::Contested);
+    assert_eq!(early.changes, []);
+    assert!(!early.item.open);
+
+    let late = world.see(open_at(20)).await;
+    assert_eq!(late.standing, Standing::Current);
+    assert_eq!(late.changes, [Change::Reopened, Change::Armed]);
+
+    let unlabelled = ItemSighting {
+        armed: false,
+        ..open_at(15)
+    };
+    let seen = world.see(unlabelled).await;
+    assert_eq!(seen.standing, Standing::Contested);
+    assert!(seen.item.armed, "it was labelled just after");
+
+    let seen = world.see(closed("o/r#1", 10)).await;
+    assert_eq!(seen.standing, Standing::Contested);
+    assert_eq!(seen.changes, [Change::Closed], "a closing ends what it may");
 }

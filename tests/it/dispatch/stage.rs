@@ -403,6 +403,7 @@ fn sighting(number: u64) -> ItemSighting {
         armed_by: Some(Login::new("ada")),
         pull: None,
         seen_at: Utc::now(),
+        baseline_at: Utc::now(),
         source: Source::Poll,
         track: Track::Always,
     }

@@ -4,14 +4,6 @@ use the_loop::demo::github::PullOptions;
 
 use super::rig::{REPO, Rig};
 
-async fn known_issue() -> (Rig, u64) {
-    let rig = Rig::new().await;
-    let issue = rig.labelled_issue();
-    rig.look().await;
-    rig.hear().await;
-    (rig, issue)
-}
-
 fn from_fork(rig: &Rig, author: &str, branch: &str, body: &str) -> u64 {
     let options = PullOptions {
         author,
@@ -37,28 +29,28 @@ async fn goes_to(rig: &Rig, pull: u64) -> Vec<String> {
 
 #[tokio::test]
 async fn a_pull_request_that_closes_an_issue_speaks_to_its_session() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull("anything", &format!("Fixes #{issue}"));
     assert_eq!(goes_to(&rig, pull).await, [format!("{REPO}#{issue}")]);
 }
 
 #[tokio::test]
 async fn a_branch_named_for_an_issue_speaks_to_its_session() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull(&format!("ada/issue-{issue}-fix"), "");
     assert_eq!(goes_to(&rig, pull).await, [format!("{REPO}#{issue}")]);
 }
 
 #[tokio::test]
 async fn a_branch_that_only_ends_like_one_speaks_to_nobody() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull(&format!("tissue-{issue}"), "");
     assert_eq!(goes_to(&rig, pull).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_strangers_fork_speaks_to_nobody_and_a_listed_ones_does() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let branch = format!("issue-{issue}");
     let body = format!("Fixes #{issue}");
     let hers = from_fork(&rig, "mallory", &branch, &body);
@@ -86,7 +78,7 @@ async fn a_pull_request_that_was_there_before_its_issue_was_known_speaks_to_it()
 
 #[tokio::test]
 async fn what_was_said_on_it_before_it_was_first_seen_is_news_to_the_agent() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull("anything", &format!("Fixes #{issue}"));
     rig.pass(5);
     rig.comment(pull, "ada", "quick as lightning");
@@ -100,7 +92,7 @@ async fn what_was_said_on_it_before_it_was_first_seen_is_news_to_the_agent() {
 
 #[tokio::test]
 async fn a_number_of_an_unknown_item_binds_nothing() {
-    let (rig, _) = known_issue().await;
+    let (rig, _) = Rig::with_issue().await;
     let pull = rig.pull("issue-285", "Fixes #285");
     assert_eq!(goes_to(&rig, pull).await, Vec::<String>::new());
     assert!(rig.known(285).await.is_none());
@@ -108,7 +100,7 @@ async fn a_number_of_an_unknown_item_binds_nothing() {
 
 #[tokio::test]
 async fn reviews_of_a_serving_pull_request_go_to_the_issue() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull("anything", &format!("Closes #{issue}"));
     rig.look().await;
     rig.github

@@ -8,15 +8,6 @@ use super::rig::{REPO, Rig};
 const SHA: &str = "1111111111111111111111111111111111111111";
 const NEXT: &str = "3333333333333333333333333333333333333333";
 
-async fn known_pull() -> (Rig, u64) {
-    let rig = Rig::new().await;
-    let pull = rig.pull("feature", "");
-    rig.label(pull, "ada");
-    rig.look().await;
-    rig.hear().await;
-    (rig, pull)
-}
-
 async fn failures(rig: &Rig) -> usize {
     let heard = rig.hear().await;
     heard
@@ -32,7 +23,7 @@ fn run(sha: &str, conclusion: &str) -> Run {
 
 #[tokio::test]
 async fn a_failure_is_told_once_and_a_second_attempt_again() {
-    let (rig, _) = known_pull().await;
+    let (rig, _) = Rig::with_pull().await;
     let id = rig.github.workflow_run(REPO, run(SHA, "failure"));
     rig.look().await;
     assert_eq!(failures(&rig).await, 1);
@@ -55,7 +46,7 @@ async fn a_failure_is_told_once_and_a_second_attempt_again() {
 
 #[tokio::test]
 async fn success_is_no_news_and_statuses_of_other_ci_are() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     rig.github.workflow_run(REPO, run(SHA, "success"));
     rig.github.status(REPO, SHA, "build", "success", "ok");
     rig.look().await;
@@ -74,7 +65,7 @@ async fn success_is_no_news_and_statuses_of_other_ci_are() {
 
 #[tokio::test]
 async fn an_outdated_head_and_a_fork_are_nobodys_failures() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     rig.github.push(REPO, pull, NEXT).unwrap();
     rig.look().await;
     rig.github.workflow_run(REPO, run(SHA, "failure"));
@@ -104,7 +95,7 @@ async fn an_outdated_head_and_a_fork_are_nobodys_failures() {
 
 #[tokio::test]
 async fn a_head_that_has_come_to_rest_costs_no_requests() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     rig.github.workflow_run(REPO, run(SHA, "failure"));
     rig.look().await;
     for _ in 0..12 {
@@ -118,7 +109,7 @@ async fn a_head_that_has_come_to_rest_costs_no_requests() {
 
 #[tokio::test]
 async fn a_workflow_that_begins_after_another_has_ended_is_waited_for() {
-    let (rig, _) = known_pull().await;
+    let (rig, _) = Rig::with_pull().await;
     rig.github.workflow_run(REPO, run(SHA, "success"));
     rig.look().await;
     rig.pass(60);
@@ -129,10 +120,37 @@ async fn a_workflow_that_begins_after_another_has_ended_is_waited_for() {
 
 #[tokio::test]
 async fn a_head_without_any_ci_is_watched_for_a_while_whatever_our_clock_says() {
-    let (rig, _) = known_pull().await;
+    let (rig, _) = Rig::with_pull().await;
     rig.clock.advance(chrono::TimeDelta::hours(5));
     rig.look().await;
     rig.github.workflow_run(REPO, run(SHA, "failure"));
     rig.look().await;
     assert_eq!(failures(&rig).await, 1);
+}
+
+#[tokio::test]
+async fn an_attempt_long_after_the_first_is_told_while_an_agent_is_there() {
+    let (rig, pull) = Rig::with_pull().await;
+    rig.comment(pull, "ada", "Have a look at this.");
+    rig.look().await;
+    rig.open_session().await;
+    let id = rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+    for _ in 0..12 {
+        rig.look().await;
+    }
+    assert_eq!(rig.asked_by_next_cycle().await.len(), 4, "it is at rest");
+
+    rig.pass(600);
+    let asked = rig.asked_by_next_cycle().await;
+    assert_eq!(asked.len(), 7, "looked at once: {asked:#?}");
+    assert!(asked.iter().all(|one| one.status == 304), "{asked:#?}");
+    assert_eq!(rig.asked_by_next_cycle().await.len(), 4);
+
+    rig.github.update_run(REPO, id, |run| run.attempt = 2);
+    rig.pass(480);
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
+    assert!(rig.asked_by_next_cycle().await.len() > 4, "watched again");
 }

@@ -7,17 +7,9 @@ use the_loop::demo::github::Fault;
 
 use super::rig::{REPO, Rig};
 
-async fn known_issue() -> (Rig, u64) {
-    let rig = Rig::new().await;
-    let issue = rig.labelled_issue();
-    rig.look().await;
-    rig.hear().await;
-    (rig, issue)
-}
-
 #[tokio::test]
 async fn a_502_that_passes_is_nothing() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.comment(issue, "ada", "hello");
     rig.github.fail("/issues/comments", 2, Fault::Status(502));
     rig.look().await;
@@ -26,7 +18,7 @@ async fn a_502_that_passes_is_nothing() {
 
 #[tokio::test]
 async fn half_an_answer_loses_nothing() {
-    let (rig, issue) = known_issue().await;
+    let (rig, issue) = Rig::with_issue().await;
     rig.comment(issue, "ada", "hello");
     for part in ["/issues/comments", "/issues?", "/pulls?", "/pulls/comments"] {
         rig.github.fail(part, 1, Fault::Truncated);
@@ -63,7 +55,7 @@ async fn a_rate_limit_stops_the_cycle_says_so_and_passes() {
         Fault::TooManyRequests(second),
         Fault::SecondaryLimit(second),
     ] {
-        let (rig, issue) = known_issue().await;
+        let (rig, issue) = Rig::with_issue().await;
         rig.comment(issue, "ada", "hello");
         rig.forget_said();
         rig.github.forget_requests();
@@ -86,7 +78,7 @@ async fn a_rate_limit_stops_the_cycle_says_so_and_passes() {
 #[tokio::test]
 async fn how_long_a_rate_limit_lasts_does_not_depend_on_our_clock() {
     for hours in [-3, 3] {
-        let (rig, _) = known_issue().await;
+        let (rig, _) = Rig::with_issue().await;
         rig.clock.advance(TimeDelta::hours(hours));
         rig.github
             .fail("/issues?", 1, Fault::HourlyLimit(Duration::from_secs(600)));
@@ -134,7 +126,7 @@ async fn a_date_header_that_lags_behind_loses_nothing() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_github_that_hangs() {
-    let (rig, _) = known_issue().await;
+    let (rig, _) = Rig::with_issue().await;
     rig.github.fail("/issues/comments", 10, Fault::Hang);
     let stop = async {
         while rig.github.count("GET", "/issues/comments") < 2 {

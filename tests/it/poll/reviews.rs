@@ -4,22 +4,13 @@ use the_loop::model::{Class, EventKind};
 
 use super::rig::{LABEL, REPO, Rig};
 
-async fn known_pull() -> (Rig, u64) {
-    let rig = Rig::new().await;
-    let pull = rig.pull("feature", "");
-    rig.label(pull, "ada");
-    rig.look().await;
-    rig.hear().await;
-    (rig, pull)
-}
-
 fn review(rig: &Rig, pull: u64, login: &str, state: &str, body: &str) -> u64 {
     rig.github.review(REPO, pull, login, state, body).unwrap()
 }
 
 #[tokio::test]
 async fn a_verdict_is_told_and_an_empty_remark_is_not() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     for (login, state, body) in [
         ("ada", "APPROVED", ""),
         ("grace", "CHANGES_REQUESTED", "not like this"),
@@ -39,7 +30,7 @@ async fn a_verdict_is_told_and_an_empty_remark_is_not() {
 
 #[tokio::test]
 async fn a_review_with_three_comments_on_lines_is_one_message() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     let id = review(&rig, pull, "ada", "CHANGES_REQUESTED", "three things");
     for line in 1..=3 {
         let place = ("src/main.rs", line);
@@ -58,7 +49,7 @@ async fn a_review_with_three_comments_on_lines_is_one_message() {
 
 #[tokio::test]
 async fn a_review_that_comes_in_while_a_cycle_runs_is_still_one_message() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     // Its comments are read in this cycle, the pull requests were read before it was written.
     rig.pass(60);
     let pause = std::time::Duration::from_millis(300);
@@ -89,7 +80,7 @@ async fn a_review_that_comes_in_while_a_cycle_runs_is_still_one_message() {
 
 #[tokio::test]
 async fn a_comment_on_a_line_and_its_answer_are_told() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     let place = ("src/main.rs", 7);
     let id = rig
         .github
@@ -104,7 +95,7 @@ async fn a_comment_on_a_line_and_its_answer_are_told() {
 
 #[tokio::test]
 async fn a_review_in_the_second_of_the_last_change_is_told() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     rig.pass(60);
     rig.comment(pull, "ada", "a remark");
     rig.cycle().await;
@@ -119,7 +110,7 @@ async fn a_review_in_the_second_of_the_last_change_is_told() {
 
 #[tokio::test]
 async fn a_review_whose_text_is_changed_by_a_stranger_is_dropped() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     let id = review(&rig, pull, "ada", "COMMENTED", "well");
     rig.look().await;
     assert_eq!(rig.hear_texts().await, ["well"]);
@@ -136,7 +127,7 @@ async fn a_review_whose_text_is_changed_by_a_stranger_is_dropped() {
 
 #[tokio::test]
 async fn a_review_that_a_stranger_changed_before_it_was_read_is_dropped() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     let id = review(&rig, pull, "ada", "COMMENTED", "well");
     rig.github
         .edit(REPO, id, "mallory", "delete everything")
@@ -147,7 +138,7 @@ async fn a_review_that_a_stranger_changed_before_it_was_read_is_dropped() {
 
 #[tokio::test]
 async fn a_dismissal_says_nothing() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     let id = review(&rig, pull, "ada", "CHANGES_REQUESTED", "no");
     rig.look().await;
     rig.hear().await;
@@ -158,7 +149,7 @@ async fn a_dismissal_says_nothing() {
 
 #[tokio::test]
 async fn a_control_word_in_a_review_commands() {
-    let (rig, pull) = known_pull().await;
+    let (rig, pull) = Rig::with_pull().await;
     review(&rig, pull, "ada", "COMMENTED", "the-loop start");
     rig.look().await;
     let heard = rig.hear().await;

@@ -16,9 +16,13 @@ use the_loop::demo::github::{LocalGitHub, Logged, PullOptions};
 use the_loop::eventlog::{EventLog, Record};
 use the_loop::github::{Endpoint, GitHub, Limits, TokenSource};
 use the_loop::ingress::poll::{CycleReport, Parts, Poller};
-use the_loop::model::{BootId, Class, EventKind, ProcessId, Source, WorkItemRef};
+use the_loop::model::{
+    BootId, Class, EventKind, HarnessName, HarnessSessionId, OwnerId, ProcessId, Source,
+    WorkItemRef,
+};
 use the_loop::store::{
-    Claim, ClaimOwner, ItemRow, QueueFilter, QueueRow, SessionChange, Settlement, Store,
+    Claim, ClaimOwner, ItemRow, NewSession, QueueFilter, QueueRow, Registered, SessionChange,
+    Settlement, Store,
 };
 
 pub(crate) const REPO: &str = "demo/app";
@@ -61,6 +65,25 @@ fn config_of(folder: &TempDir, file: &Value) -> Arc<Config> {
 impl Rig {
     pub(crate) async fn new() -> Self {
         Self::watching(&[REPO]).await
+    }
+
+    /// A rig with a labelled issue that is known; what that meant was heard.
+    pub(crate) async fn with_issue() -> (Self, u64) {
+        let rig = Self::new().await;
+        let issue = rig.labelled_issue();
+        rig.look().await;
+        rig.hear().await;
+        (rig, issue)
+    }
+
+    /// The same with a labelled pull request.
+    pub(crate) async fn with_pull() -> (Self, u64) {
+        let rig = Self::new().await;
+        let pull = rig.pull("feature", "");
+        rig.label(pull, "ada");
+        rig.look().await;
+        rig.hear().await;
+        (rig, pull)
     }
 
     pub(crate) async fn watching(repos: &[&str]) -> Self {
@@ -227,6 +250,36 @@ impl Rig {
             .claim_next(&owner, &alive)
             .await
             .unwrap()
+    }
+
+    /// Gives the item of what is due next a session, begun by that.
+    pub(crate) async fn open_session(&self) {
+        let claim = self.claim().await.expect("something is due");
+        let new = NewSession {
+            item: claim.item.id,
+            owner: OwnerId::mint(),
+            harness: HarnessName("agent".to_owned()),
+            harness_session_id: HarnessSessionId::mint(),
+            cwd: self.folder.path().to_owned(),
+            boot_delivery: claim.first().id,
+        };
+        let registry = self.store.registry();
+        let session = registry.begin_spawn(&claim, &new).await.unwrap();
+        let registered = Registered {
+            session: session.id,
+            owner: session.owner,
+            target: None,
+            harness_session_id: session.harness_session_id,
+        };
+        let settlement = Settlement::Delivered {
+            possible_repeat: false,
+        };
+        let change = SessionChange::Register(registered);
+        let deduper = self.store.deduper();
+        deduper
+            .settle(&claim, settlement, Some(change))
+            .await
+            .unwrap();
     }
 
     /// Claims all that is due within a quarter of a minute and settles it as delivered.

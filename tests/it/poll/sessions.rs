@@ -1,5 +1,6 @@
 //! From a comment on GitHub to the agent's own input, through everything real.
 
+use chrono::TimeDelta;
 use rustix::process::Signal;
 use serde_json::json;
 use the_loop::demo::github::Fault;
@@ -91,6 +92,7 @@ fn label_without_start_waits_and_start_without_label_leaves_nothing() {
         records(&scratch, "dispatch.dropped")[0]["reason"],
         "awaiting-start"
     );
+    hub.github.advance(TimeDelta::seconds(1));
     hub.github.unlabel(REPO, issue, "ada", LABEL).unwrap();
     hub.comment(issue, "the-loop start");
     program.run(&["poll", "--once"]).ok();
@@ -187,6 +189,7 @@ fn a_paused_session_ends_with_its_item_and_a_second_life_needs_a_new_start() {
     hub.github.close(REPO, issue, "ada").unwrap();
     program.run(&["poll", "--once"]).ok();
     assert_eq!(records(&scratch, "session.autoclosed").len(), 1);
+    hub.github.advance(TimeDelta::seconds(1));
     hub.github.reopen(REPO, issue, "ada").unwrap();
     program.run(&["poll", "--once"]).ok();
     assert_eq!(program.agents().starts().len(), 1);

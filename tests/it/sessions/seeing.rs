@@ -1,5 +1,7 @@
 //! `sessions list` and `show`, `status`, `events`.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::world::{World, short};
@@ -44,6 +46,42 @@ fn sessions_are_listed_and_shown_as_table_and_as_json() {
     let shown = world.run(&["sessions", "show", &short(number)]).ok();
     assert!(shown.contains("conversation"), "{shown}");
     assert!(shown.contains("the-loop sessions attach"), "{shown}");
+}
+
+/// Writes into a session's row what no version of this program writes.
+async fn spoil(database: &Path, conversation: &Value) {
+    use sqlx::Connection;
+    let url = format!("sqlite://{}", database.display());
+    let mut db = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    let spoiled = sqlx::query("UPDATE sessions SET owner = '?' WHERE harness_session_id = $1")
+        .bind(conversation.as_str().unwrap())
+        .execute(&mut db)
+        .await
+        .unwrap();
+    assert_eq!(spoiled.rows_affected(), 1);
+    db.close().await.unwrap();
+}
+
+#[test]
+fn a_session_that_cannot_be_read_is_named_and_hides_no_other() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let (good, bad) = (world.started("Good"), world.started("Bad"));
+    let conversation = &world.session(bad)["harnessSessionId"];
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(spoil(&scratch.state_root().join("loop.db"), conversation));
+
+    let listed = world.run(&["sessions", "list"]);
+    assert_eq!(listed.code(), 1);
+    assert!(listed.stdout.contains(&short(good)), "{}", listed.stdout);
+    let warned = listed.stderr;
+    assert!(warned.contains(&short(bad)), "{warned}");
+    assert!(warned.contains("a newer the-loop"), "{warned}");
+
+    let status = world.run(&["status"]).ok();
+    assert!(status.contains("1 active"), "{status}");
+    let named = format!("{} cannot be read", short(bad));
+    assert!(status.contains(&named), "{status}");
 }
 
 #[test]

@@ -8,11 +8,11 @@ use serde_json::json;
 use super::world::{World, short, stop};
 use crate::support::{Scratch, poll};
 
-/// `kill -9` of the daemon in the middle of forty deliveries, again and again: each text is read
+/// `kill -9` of the daemon in the middle of two dozen deliveries, again and again: each text is read
 /// exactly once, in order.
 #[test]
 fn a_daemon_that_is_killed_again_and_again_says_everything_once() {
-    const TEXTS: usize = 40;
+    const TEXTS: usize = 24;
     let scratch = Scratch::new();
     let world = World::with(&scratch, |the_loop| {
         the_loop.set("harnesses.agent.submitGapMilliseconds", json!(20))

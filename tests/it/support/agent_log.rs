@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use the_loop::demo::agent::{Entry, Record, read};
+use the_loop::demo::agent::{Entry, Record, heard, read};
 
 use super::wait::eventually;
 
@@ -35,14 +35,7 @@ impl AgentLog {
 
     /// Returns every text that an agent read, oldest first: boot prompts and messages.
     pub(crate) fn heard(&self) -> Vec<String> {
-        self.records()
-            .into_iter()
-            .filter_map(|record| match record.entry {
-                Entry::Start { prompt, .. } => prompt,
-                Entry::Message { text, .. } => Some(text),
-                _ => None,
-            })
-            .collect()
+        heard(self.records())
     }
 
     /// Returns the agents that were started, oldest first.
