@@ -58,8 +58,9 @@ pub(super) struct Attempt<'a> {
 /// What came of an attempt.
 #[derive(Debug)]
 pub(super) enum Ran {
-    /// The harness runs and survived its probe window.
-    Up(TmuxTarget),
+    /// The harness ran for its whole probe window; whether it still does is for a probe to tell. None
+    /// where it has ended since and no session shows it any more.
+    Up(Option<TmuxTarget>),
     /// It started and ended with exit 0 inside the window.
     EndedClean(Option<TmuxTarget>),
     /// It was started, or should have been, and ended with an error.
@@ -183,8 +184,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Watches a started harness through its probe window.
     async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Ran {
         let window = self.config().routing.tmux.resume_probe;
-        match self.runner.survives(owner, pane, window).await {
-            Survival::Alive(target) => Ran::Up(target),
+        match self
+            .runner
+            .survives(owner, pane, window, &*self.clock)
+            .await
+        {
+            Survival::Survived(target) => Ran::Up(Some(target)),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
             Survival::Failed { ending, screen } => failed(&ending, &screen),
             Survival::Unknown(why) => Ran::Unresolved(why),
@@ -213,7 +218,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let record =
             blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
         match record {
-            Ok(Some(record)) => recorded_end(&record),
+            Ok(Some(record)) => recorded_end(&record, self.config().routing.tmux.resume_probe),
             // Taken, and its host ended before it could record anything: nothing was started.
             Ok(None) => never_started(),
             Err(error) => Ran::Unresolved(error),
@@ -254,7 +259,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 ///
 /// A host that was killed, or went down with its machine, never records an end: then the process
 /// table tells.
-fn recorded_end(record: &Record) -> Ran {
+fn recorded_end(record: &Record, window: Duration) -> Ran {
+    if record.ended_after(window) {
+        return Ran::Up(None);
+    }
     let host = life_in(&record.boot, &record.host);
     match &record.phase {
         Phase::Ended {

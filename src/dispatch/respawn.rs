@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::Shared;
 use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal, Told};
 use super::conclude::{Conclusion, Step};
-use super::deliver::Road;
+use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::Repeat;
 use crate::harness::{Harness, Launch};
-use crate::model::{HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget};
+use crate::model::{
+    HarnessSessionId, HoldReason, OwnerId, RespawnAttempt, Session, SessionName, TmuxTarget,
+};
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
 use crate::workspace;
@@ -162,7 +164,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Result<Conclusion, WorkError> {
         let (claim, id) = (respawn.claim, respawn.session.id);
         match ran {
-            Ran::Up(target) => Ok(self.respawned(&respawn, owner, Some(target), conversation)),
+            Ran::Up(target) => Ok(self.respawned(&respawn, owner, target, conversation)),
             // Started and ended in its window: it read the message, as far as anybody can tell.
             Ran::EndedClean(target) => {
                 let respawn = Respawn {
@@ -255,32 +257,26 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         // What it carried is said with its prompt, or may have been.
         let carried = attempt.boot_delivery == claim.message();
         match ran {
+            Ran::Up(target) if carried => {
+                let repeat = earlier_repeat(claim);
+                return Ok(Err(
+                    self.settled(claim, session, name, attempt, target, repeat)
+                ));
+            }
             Ran::Up(target) => {
                 let registered = Registered {
                     session: session.id,
                     owner: attempt.owner,
-                    target: Some(target),
+                    target,
                     harness_session_id: attempt.harness_session_id,
                 };
                 self.registry.register(claim, &registered).await?;
             }
             Ran::EndedClean(target) if carried => {
-                let respawn = Respawn {
-                    claim,
-                    session: Session {
-                        harness_session_id: attempt.harness_session_id,
-                        ..session
-                    },
-                    name,
-                    repeat: Repeat::Possible,
-                };
-                let conversation = Conversation::Resumed;
-                return Ok(Err(self.respawned(
-                    &respawn,
-                    attempt.owner,
-                    target,
-                    conversation,
-                )));
+                let repeat = Repeat::Possible;
+                return Ok(Err(
+                    self.settled(claim, session, name, attempt, target, repeat)
+                ));
             }
             Ran::Failed { error, told } if carried => {
                 self.note_reading(claim, &attempt.owner, told).await?;
@@ -303,5 +299,32 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 "the session was closed while its respawn was looked up",
             )
         }))
+    }
+
+    /// The conclusion of a message that an attempt left under way has told.
+    fn settled(
+        &self,
+        claim: &Arc<Claim>,
+        session: Session,
+        name: SessionName,
+        attempt: RespawnAttempt,
+        target: Option<TmuxTarget>,
+        repeat: Repeat,
+    ) -> Conclusion {
+        let conversation = if attempt.harness_session_id == session.harness_session_id {
+            Conversation::Resumed
+        } else {
+            Conversation::Fresh
+        };
+        let respawn = Respawn {
+            claim,
+            session: Session {
+                harness_session_id: attempt.harness_session_id,
+                ..session
+            },
+            name,
+            repeat,
+        };
+        self.respawned(&respawn, attempt.owner, target, conversation)
     }
 }

@@ -129,9 +129,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         ran: Ran,
     ) -> Result<Conclusion, WorkError> {
         let (reason, error) = match ran {
-            Ran::Up(target) => return Ok(self.spawned(claim, session, name, Some(target))),
-            // Started and ended in its window: it read its prompt, as far as anybody can tell.
-            Ran::EndedClean(target) => return Ok(self.spawned(claim, session, name, target)),
+            // One that ended in its window without an error read its prompt, as far as anybody can tell.
+            Ran::Up(target) | Ran::EndedClean(target) => {
+                return Ok(self.spawned(claim, session, name, target));
+            }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
                 return Ok(Conclusion::Held {
