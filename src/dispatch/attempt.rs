@@ -67,8 +67,8 @@ pub(super) enum Ran {
     Failed {
         /// How it ended, with the last lines of its screen.
         error: String,
-        /// Whether its prompt was read.
-        told: Told,
+        /// How far it came.
+        reached: Reached,
     },
     /// A live session of another origin holds the name.
     Occupied,
@@ -80,13 +80,15 @@ pub(super) enum Ran {
     Unresolved(String),
 }
 
-/// Whether an agent that failed may have read its prompt.
+/// How far an agent that failed came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// It never ran.
-    Never,
-    /// It ran for a while.
-    Maybe,
+pub(super) enum Reached {
+    /// It never ran, so it read no prompt.
+    Nothing,
+    /// It ran and was cut off from outside, or how it ended is not known.
+    CutOff,
+    /// It ran and ended by itself, with an error.
+    ItsOwnEnd,
 }
 
 /// Why nothing ran.
@@ -231,9 +233,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         &self,
         claim: &Claim,
         owner: &OwnerId,
-        told: Told,
+        reached: Reached,
     ) -> Result<(), WorkError> {
-        if told == Told::Maybe {
+        if reached != Reached::Nothing {
             let read = Intent {
                 owner: owner.clone(),
                 expires_at: self.clock.now(),
@@ -277,7 +279,7 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
         {
             Ran::Failed {
                 error: "it ended together with its host, and how was not recorded".to_owned(),
-                told: Told::Maybe,
+                reached: Reached::CutOff,
             }
         }
         Phase::Starting | Phase::Running { .. } => {
@@ -289,18 +291,28 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
 fn never_started() -> Ran {
     Ran::Failed {
         error: "its host ended before it started the agent".to_owned(),
-        told: Told::Never,
+        reached: Reached::Nothing,
     }
 }
 
 fn failed(ending: &Ending, screen: &[String]) -> Ran {
     Ran::Failed {
         error: explain(ending, screen),
-        told: match ending {
-            Ending::Failed(_) => Told::Never,
-            Ending::Code(_) | Ending::Signal(_) => Told::Maybe,
+        reached: match ending {
+            Ending::Failed(_) => Reached::Nothing,
+            Ending::Signal(signal) if is_sent_from_outside(*signal) => Reached::CutOff,
+            Ending::Code(_) | Ending::Signal(_) => Reached::ItsOwnEnd,
         },
     }
+}
+
+/// Tells the signals of people, shutdowns and a machine without memory from those of a crash.
+fn is_sent_from_outside(signal: i32) -> bool {
+    use rustix::process::Signal;
+
+    [Signal::HUP, Signal::INT, Signal::KILL, Signal::TERM]
+        .iter()
+        .any(|sent| sent.as_raw() == signal)
 }
 
 fn explain(ending: &Ending, screen: &[String]) -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal, Told};
+use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Reached, Refusal};
 use super::conclude::{Conclusion, Step};
 use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
@@ -66,15 +66,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let (owner, ran) = self
                 .respawn_once(&respawn, &harness, launch, Conversation::Resumed)
                 .await?;
-            let Ran::Failed { error, told } = ran else {
+            // Only a harness that gave up by itself says that it cannot resume. After anything else the
+            // conversation is kept for the next attempt.
+            let Ran::Failed {
+                error,
+                reached: reached @ Reached::ItsOwnEnd,
+            } = ran
+            else {
                 return self
                     .after_respawn(respawn, owner, ran, Conversation::Resumed)
                     .await;
             };
-            self.note_reading(claim, &owner, told).await?;
-            if told == Told::Maybe {
-                respawn.repeat = Repeat::Possible;
-            }
+            self.note_reading(claim, &owner, reached).await?;
+            respawn.repeat = Repeat::Possible;
             self.log
                 .emit(&records::resume_failed(claim, &respawn.session, &error));
         }
@@ -189,8 +193,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::Skipped { detail })
             }
-            Ran::Failed { error, told } => {
-                self.note_reading(claim, &owner, told).await?;
+            Ran::Failed { error, reached } => {
+                self.note_reading(claim, &owner, reached).await?;
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, error))
             }
@@ -278,8 +282,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     self.settled(claim, session, name, attempt, target, repeat)
                 ));
             }
-            Ran::Failed { error, told } if carried => {
-                self.note_reading(claim, &attempt.owner, told).await?;
+            Ran::Failed { error, reached } if carried => {
+                self.note_reading(claim, &attempt.owner, reached).await?;
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Err(Conclusion::failed(Step::Delivery, error)));
             }

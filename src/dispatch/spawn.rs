@@ -145,8 +145,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 return Ok(Conclusion::Skipped { detail });
             }
             Ran::Occupied => (SpawnFailure::NameTakenLive, self.name_taken(name)),
-            Ran::Failed { error, told } => {
-                self.note_reading(claim, &session.owner, told).await?;
+            Ran::Failed { error, reached } => {
+                self.note_reading(claim, &session.owner, reached).await?;
                 (SpawnFailure::HarnessEnded, error)
             }
             Ran::NotRun(Refusal::Unanswered(why @ Unanswered::Silent { .. })) => {

@@ -6,6 +6,7 @@
 mod after_a_crash;
 mod given_up;
 mod pace;
+mod resuming;
 
 use std::fs;
 use std::sync::Mutex;
