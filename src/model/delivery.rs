@@ -157,6 +157,8 @@ words! {
         MakingWay => "making-way",
         /// The rows of one review are still coming in.
         Grouping => "grouping",
+        /// A start failed and is tried again; no later command waits for it.
+        StartRetry => "start-retry",
     }
 }
 

@@ -8,8 +8,8 @@ use sqlx::SqliteConnection;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
 use super::claims::{self, IsDead, Wanted, free};
-use super::effects::{self, SessionChange};
-use super::enqueue::{closed_group, group_key};
+use super::effects::{self, SessionChange, not_being_spawned};
+use super::enqueue::{closed_group, delivery_ids, group_key};
 use super::error::Fault;
 use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
@@ -322,6 +322,63 @@ impl Deduper {
         };
         done.await
             .map_err(self.store.explain("dropping queued deliveries"))
+    }
+
+    /// Returns the item's commands that came in before the claimed one and still wait.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn earlier_commands(&self, claim: &Claim) -> Result<Vec<Waiting>, StoreError> {
+        let found = async {
+            let mut conn = self.store.readers.acquire().await?;
+            let rows = sqlx::query(
+                "SELECT id FROM deliveries WHERE item_id = $1 AND class = 'control' \
+                 AND state IN ('pending', 'held') AND number < $2 ORDER BY number",
+            )
+            .bind(claim.item.id)
+            .bind(big(claim.first().number))
+            .fetch_all(&mut *conn)
+            .await?;
+            let mut commands = Vec::new();
+            for delivery in delivery_ids(&rows)? {
+                commands.extend(waiting(&mut conn, delivery).await?);
+            }
+            Ok(commands)
+        };
+        found
+            .await
+            .map_err(self.store.explain("looking for earlier commands"))
+    }
+
+    /// Drops a delivery of the claim's item that still waits; returns whether it did.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn drop_waiting(
+        &self,
+        claim: &Claim,
+        delivery: DeliveryId,
+        reason: DropReason,
+    ) -> Result<bool, StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            let done = sqlx::query(concat!(
+                "UPDATE deliveries SET state = 'dropped', reason = $3, settled_at = $4 WHERE id = $1 \
+                 AND item_id = $2 AND state IN ('pending', 'held')",
+                not_being_spawned!()
+            ))
+            .bind(delivery.0)
+            .bind(claim.item.id)
+            .bind(reason.as_str())
+            .bind(self.store.now_ms())
+            .execute(&mut *tx)
+            .await?;
+            tx.commit().await?;
+            Ok(done.rows_affected() > 0)
+        };
+        done.await
+            .map_err(self.store.explain("dropping a waiting delivery"))
     }
 
     /// Returns how far a delivery has come.

@@ -47,6 +47,11 @@ pub enum Release {
         /// When.
         at: DateTime<Utc>,
     },
+    /// The same for a start that failed; no later command waits for it.
+    RetryStart {
+        /// When.
+        at: DateTime<Utc>,
+    },
     /// It waits for a condition; an attempt that had begun is not counted.
     Held {
         /// Which condition.
@@ -130,6 +135,7 @@ pub(super) async fn release(
 ) -> Result<(), Fault> {
     let (state, reason, next_at, given_back) = match release {
         Release::Retry { at } => (DeliveryState::Pending, None, at, 0),
+        Release::RetryStart { at } => (DeliveryState::Held, Some(HoldReason::StartRetry), at, 0),
         Release::Held {
             reason,
             look_again_at,

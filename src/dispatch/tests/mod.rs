@@ -5,6 +5,7 @@
 
 mod after_a_crash;
 mod given_up;
+mod order;
 mod pace;
 mod resuming;
 
@@ -205,14 +206,20 @@ impl World {
     }
 
     async fn comment(&self, text: &str, id: u64) -> DeliveryId {
+        self.arrive(comment(text, id), Class::Event).await
+    }
+
+    async fn command(&self, event: Event) -> DeliveryId {
+        self.arrive(event, Class::Control).await
+    }
+
+    async fn arrive(&self, event: Event, class: Class) -> DeliveryId {
         let accepted = self.accept(Acceptance {
             arrivals: vec![Arrival {
-                event: comment(text, id),
+                event,
                 source: Source::Poll,
                 guid: None,
-                disposition: Disposition::Deliver {
-                    class: Class::Event,
-                },
+                disposition: Disposition::Deliver { class },
             }],
             ..Acceptance::default()
         });

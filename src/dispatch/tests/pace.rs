@@ -52,21 +52,7 @@ async fn a_dispatcher_without_a_free_place_does_not_look_for_what_is_due() {
 async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
     let world = World::new().await;
     let session = world.active_session(Agent::Runs).await;
-    let command = |id| Arrival {
-        event: comment(ITEM, id),
-        source: Source::Poll,
-        guid: None,
-        disposition: Disposition::Deliver {
-            class: Class::Control,
-        },
-    };
-    let arrivals = vec![command(1)];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    world.command(comment(ITEM, 1)).await;
     let first = world.claim_and_die().await;
     let at = world.clock.now() + TimeDelta::seconds(60);
     let release = Release::Retry { at };
@@ -76,13 +62,7 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
         .release(&first, release)
         .await
         .unwrap();
-    let arrivals = vec![command(2)];
-    world
-        .accept(Acceptance {
-            arrivals,
-            ..Acceptance::default()
-        })
-        .await;
+    world.command(comment(ITEM, 2)).await;
     let event = world.comment(ITEM, 3).await;
     world.tmux(move |call| {
         if is_paste(call) {

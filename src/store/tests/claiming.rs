@@ -98,7 +98,7 @@ async fn commands_go_in_their_order_and_a_held_one_stops_no_other() {
     deduper.release(&claim, retry).await.unwrap();
     assert!(
         world.claim().await.is_none(),
-        "a start is not overtaken by its stop"
+        "commands that fail otherwise keep their order"
     );
 
     world.pass(60);
