@@ -8,6 +8,7 @@ mod given_up;
 mod order;
 mod pace;
 mod resuming;
+mod starting;
 
 use std::fs;
 use std::sync::Mutex;
