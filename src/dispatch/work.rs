@@ -11,7 +11,7 @@ use super::fence::Lease;
 use crate::model::{Class, DropReason, EventKind, HoldReason, Session, SessionStatus};
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Machine, TmuxServer};
-use crate::store::{Claim, ItemRow, Release, StoreError};
+use crate::store::{Claim, ItemRow, LONGEST_WAIT, Release, StoreError};
 
 /// How long a delivery that waits for a person waits before it looks again by itself.
 pub(super) const LOOK_AGAIN_SOON: Duration = Duration::from_secs(2);
@@ -27,9 +27,6 @@ pub(super) enum Worked {
     /// It waits as before.
     Waits,
 }
-
-/// How long a delivery of a paused session sleeps: a resume wakes it.
-const WHILE_PAUSED: Duration = Duration::from_secs(600);
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Works a claim to its end, whatever that is.
@@ -147,7 +144,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             SessionStatus::Paused => Ok(Conclusion::Held {
                 reason: HoldReason::SessionPaused,
-                again: WHILE_PAUSED,
+                // A resume wakes it.
+                again: LONGEST_WAIT,
             }),
             SessionStatus::Spawning => self.continue_spawn(claim, session).await,
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {

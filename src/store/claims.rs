@@ -5,6 +5,8 @@
 //! ran out, or whose owner is proved dead on this host, is taken over with a new token; the former
 //! holder finds out at its next write, which names the old one.
 
+use std::time::Duration;
+
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
@@ -14,8 +16,9 @@ use super::error::Fault;
 use super::rows::{Reader, big};
 use crate::model::{BootId, ClaimToken, DeliveryId, ProcessId};
 
-/// A row that this version cannot read is looked at again after this time, or by a newer version.
-const UNREADABLE_MS: i64 = 3_600_000;
+/// The longest that a delivery waits before it is looked at again. One that seems due later waits
+/// because the clock was put back since, and is due now.
+pub const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// More unreadable rows than this are left for the next call.
 const TRIES: usize = 16;
 
@@ -43,7 +46,7 @@ pub(super) use free;
 pub(super) const OLDEST_DUE: &str = concat!(
     "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
     free!(),
-    " AND +d.next_at <= $2 ORDER BY d.class, d.id LIMIT 1"
+    " AND (+d.next_at <= $2 OR +d.next_at > $3) ORDER BY d.class, d.id LIMIT 1"
 );
 
 const THIS_ONE: &str = concat!(
@@ -110,7 +113,8 @@ async fn candidate(
     let query = match wanted {
         Wanted::OldestDue => sqlx::query(OLDEST_DUE)
             .bind(&*store.machine)
-            .bind(store.now_ms()),
+            .bind(store.now_ms())
+            .bind(store.longest_wait_end_ms()),
         Wanted::This(delivery) => sqlx::query(THIS_ONE).bind(&*store.machine).bind(delivery.0),
     };
     Ok(query.fetch_optional(conn).await?)
@@ -213,14 +217,14 @@ async fn read_or_put_aside(
     match claim::read(conn, &token, taken_over).await {
         Ok(claim) => Ok(Tried::Claimed(Box::new(claim))),
         Err(Fault::Row { table, id, detail }) => {
-            let until = store.now_ms().saturating_add(UNREADABLE_MS);
             sqlx::query(
                 "UPDATE deliveries SET state = 'held', error = $2, next_at = $3, claim_lead = 0, \
                  claim_token = NULL WHERE claim_token = $1",
             )
             .bind(token.as_str())
             .bind(format!("row {id} of {table} cannot be read: {detail}"))
-            .bind(until)
+            // Looked at again now and then: a newer version may read it.
+            .bind(store.longest_wait_end_ms())
             .execute(conn)
             .await?;
             Ok(Tried::PutAside)

@@ -151,7 +151,7 @@ impl Deduper {
         let row = sqlx::query(
             "SELECT d.id, d.lease_until, (SELECT COUNT(*) FROM deliveries c \
              WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' \
-             AND c.next_at <= $2 \
+             AND (c.next_at <= $2 OR c.next_at > $3) \
              AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
              AND e.class = 'control' AND e.number < c.number AND e.state = 'pending') \
              AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
@@ -160,6 +160,7 @@ impl Deduper {
         )
         .bind(claim.token.as_str())
         .bind(self.store.now_ms())
+        .bind(self.store.longest_wait_end_ms())
         .fetch_optional(&self.store.readers)
         .await?;
         let row = row.ok_or(Fault::Lost(claim.first().id))?;
@@ -271,7 +272,8 @@ impl Deduper {
     pub async fn release(&self, claim: &Claim, release: Release) -> Result<(), StoreError> {
         let released = async {
             let mut conn = self.store.writer.acquire().await?;
-            settle::release(&mut conn, claim, release).await
+            let longest = self.store.longest_wait_end_ms();
+            settle::release(&mut conn, claim, release, longest).await
         };
         released
             .await

@@ -36,7 +36,7 @@ use sqlx::sqlite::{Sqlite, SqlitePool};
 use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
-pub use claims::IsDead;
+pub use claims::{IsDead, LONGEST_WAIT};
 pub use deduper::{Deduper, Fence, Waiting, Wake};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
@@ -226,6 +226,11 @@ impl Store {
 
     fn lease_end_ms(&self) -> i64 {
         self.now_ms().saturating_add(self.lease_ms())
+    }
+
+    fn longest_wait_end_ms(&self) -> i64 {
+        let longest = i64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(i64::MAX);
+        self.now_ms().saturating_add(longest)
     }
 
     /// Starts a write transaction: it holds the database's write lock from its first statement on,

@@ -39,7 +39,7 @@ pub enum Settlement<'v> {
     },
 }
 
-/// How a claim is given back.
+/// How a claim is given back; for [`LONGEST_WAIT`](super::LONGEST_WAIT) at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// The attempt failed; another one follows.
@@ -132,6 +132,7 @@ pub(super) async fn release(
     conn: &mut SqliteConnection,
     claim: &Claim,
     release: Release,
+    longest_wait_end: i64,
 ) -> Result<(), Fault> {
     let (state, reason, next_at, given_back) = match release {
         Release::Retry { at } => (DeliveryState::Pending, None, at, 0),
@@ -150,7 +151,7 @@ pub(super) async fn release(
     .bind(claim.token.as_str())
     .bind(state.as_str())
     .bind(reason.map(HoldReason::as_str))
-    .bind(ms(next_at))
+    .bind(ms(next_at).min(longest_wait_end))
     .bind(i64::from(given_back))
     .execute(conn)
     .await?;

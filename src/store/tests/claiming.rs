@@ -41,6 +41,27 @@ async fn a_delivery_that_waits_for_its_next_attempt_blocks_those_behind_it() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_put_back_delays_a_delivery_by_minutes_at_most() {
+    let world = World::new().await;
+    let deduper = world.store.deduper();
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let retry = Release::Retry { at: at(60) };
+    deduper.release(&claim, retry).await.unwrap();
+    assert!(world.claim().await.is_none());
+
+    world.pass(-3 * 3_600);
+
+    let claim = world.claimed().await;
+    let far = Release::Retry { at: at(3 * 3_600) };
+    deduper.release(&claim, far).await.unwrap();
+    assert!(world.claim().await.is_none(), "it waits for minutes");
+    world.pass(600);
+    assert!(world.claim().await.is_some());
+}
+
+#[tokio::test]
 async fn a_command_never_waits_behind_events() {
     let world = World::new().await;
     world.know("o/r#1").await;
