@@ -38,7 +38,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     Conclusion::Held { .. } => Worked::Waits,
                     _ => Worked::Moved,
                 };
-                self.conclude(&claim, conclusion).await.map(|()| worked)
+                let arrived = matches!(conclusion, Conclusion::Delivered(_));
+                let concluded = self.conclude(&claim, conclusion).await;
+                if arrived && claim.held_before == Some(HoldReason::TmuxSilent) {
+                    self.go_on_after_silence().await;
+                }
+                concluded.map(|()| worked)
             }
             Err(error) => Err(error),
         };
@@ -48,6 +53,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(WorkError::Store(error)) => self.store_failed(&claim, error).await,
         }
         Worked::Waits
+    }
+
+    /// Lets go on what waits for a tmux that has just answered. What waits for another server looks
+    /// once in vain.
+    async fn go_on_after_silence(&self) {
+        if let Err(error) = self.deduper.wake(HoldReason::TmuxSilent).await {
+            tracing::debug!("what waits for tmux looks again by itself: {error}");
+        }
     }
 
     /// Counts a failure that will not heal by itself as one of the delivery, so that it is seen and

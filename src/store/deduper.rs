@@ -14,9 +14,7 @@ use super::error::Fault;
 use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
 use super::{Store, StoreError};
-use crate::model::{
-    Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason, TmuxSocket, WorkItemRef,
-};
+use crate::model::{Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason};
 
 /// In the order of time, so that the first free row ends the search.
 pub(super) const NEXT_DUE: &str = concat!(
@@ -61,17 +59,6 @@ async fn waiting(
     .await?;
     let event = payload.and_then(|payload| serde_json::from_str(&payload).ok());
     Ok(event.map(|event| Waiting { delivery, event }))
-}
-
-/// Whose held deliveries go on.
-#[derive(Debug, Clone, Copy)]
-pub enum Wake<'a> {
-    /// Those of one work item.
-    Item(&'a WorkItemRef),
-    /// Those whose session runs on this server, or is recorded on none yet.
-    Socket(&'a TmuxSocket),
-    /// All of them.
-    All,
 }
 
 /// The claims on deliveries.
@@ -401,35 +388,18 @@ impl Deduper {
             .map_err(self.store.explain("reading the state of a delivery"))
     }
 
-    /// Lets deliveries that are held for this reason go on now, and returns how many.
+    /// Lets all deliveries that are held for this reason go on now, and returns how many.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn wake(&self, reason: HoldReason, whose: Wake<'_>) -> Result<u64, StoreError> {
-        let query = match whose {
-            Wake::Item(item) => sqlx::query(
-                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
-                 AND reason = $1 AND item_id IN (SELECT w.id FROM work_items w WHERE w.ref_key = $3)",
-            )
-            .bind(reason.as_str())
-            .bind(self.store.now_ms())
-            .bind(item.key()),
-            Wake::Socket(socket) => sqlx::query(
-                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
-                 AND reason = $1 AND item_id NOT IN (SELECT s.item_id FROM sessions s \
-                 WHERE s.status <> 'closed' AND s.tmux_socket <> $3)",
-            )
-            .bind(reason.as_str())
-            .bind(self.store.now_ms())
-            .bind(super::sessions::socket_text(socket)),
-            Wake::All => sqlx::query(
-                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
-                 AND reason = $1",
-            )
-            .bind(reason.as_str())
-            .bind(self.store.now_ms()),
-        };
-        let done = query.execute(&self.store.writer).await;
+    pub async fn wake(&self, reason: HoldReason) -> Result<u64, StoreError> {
+        let done = sqlx::query(
+            "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' AND reason = $1",
+        )
+        .bind(reason.as_str())
+        .bind(self.store.now_ms())
+        .execute(&self.store.writer)
+        .await;
         done.map(|done| done.rows_affected())
             .map_err(|error| self.store.explain("waking held deliveries")(error.into()))
     }

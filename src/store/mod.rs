@@ -37,7 +37,7 @@ use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
 pub use claims::{IsDead, LONGEST_WAIT};
-pub use deduper::{Deduper, Fence, Waiting, Wake};
+pub use deduper::{Deduper, Fence, Waiting};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
 pub use inbox::{Acceptance, Accepted, Arrival, ArrivalOutcome, CursorUpdate, Disposition, Inbox};

@@ -1,6 +1,6 @@
 //! What a dispatcher sees to when it starts, and what it leaves alone.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use super::*;
 
