@@ -100,7 +100,6 @@ impl Live {
                 let room = terminal_width().unwrap_or(80).saturating_sub(1);
                 screen::last_line(&last_line(standing, Utc::now(), room));
             }
-            PollNews::Ended => screen::end(),
         }
     }
 

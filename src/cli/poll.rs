@@ -8,6 +8,7 @@ use chrono::Utc;
 use super::args::{Global, JsonArgs, PollArgs, PollCommand, PollStartArgs};
 use super::exit::{Exit, Failure};
 use super::live::Live;
+use super::screen::Taken;
 use super::{output, screen, setup};
 use crate::config::Loaded;
 use crate::daemon::heartbeat::{self, Heartbeat};
@@ -52,7 +53,7 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
         // A log file takes everything at once, and one run may wait for who reads it.
         if options.run == Run::Forever
             && !args.detached
-            && let Err(error) = screen::write_from_thread()
+            && let Err(error) = screen::write_from_thread(global.log_format)
         {
             tracing::warn!("cannot write from a thread of its own: {error}");
         }
@@ -67,8 +68,15 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
         )
         .await)
     });
-    screen::end();
+    let taken = screen::end();
     let ended = ended?;
+    if taken == Taken::Stuck {
+        // A word more would wait for ever; the event log has all of it.
+        return Ok(match ended {
+            Ok(_) => Exit::Success,
+            Err(_) => Exit::Failure,
+        });
+    }
     match ended {
         Ok(end) => {
             let is_for_people = global.log_format == LogFormat::Text;

@@ -3,9 +3,9 @@
 //! Decisions go to stdout and log lines to stderr, and on a terminal both land on one screen. So both
 //! go through here: the last line is erased before either, and drawn again below it.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +15,9 @@ use super::layout::{clip, width};
 use super::output::{Paint, colours, paint};
 use crate::model::text::count;
 use crate::process::detach::terminal_width;
+use crate::telemetry::LogFormat;
 
-/// How many pieces wait for a terminal that takes none; what comes after them is counted, not kept.
+/// How many lines wait for a terminal that takes none; what comes after them is counted, not kept.
 const WAITING: usize = 1024;
 
 /// How long the end waits for a terminal to take what is left.
@@ -31,16 +32,22 @@ enum Way {
     Direct(Screen),
     /// A thread writes it: a terminal that was stopped with Ctrl-S, or a pipe that nobody reads, holds
     /// up what is shown and never the daemon.
-    Thread {
-        pieces: SyncSender<Piece>,
-        ended: Receiver<()>,
-        missed: u64,
-    },
+    Thread(Arc<Waiting>),
     /// The terminal did not take the last words either: nothing is written any more.
     Gone,
 }
 
+/// Whether the terminal took what it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// All of it.
+    All,
+    /// It takes nothing: who writes to it may wait for ever.
+    Stuck,
+}
+
 /// Something to be shown.
+#[derive(Debug, PartialEq, Eq)]
 enum Piece {
     /// A line that stays.
     Line(String),
@@ -48,31 +55,32 @@ enum Piece {
     LastLine(String),
     /// A line of the log, for stderr.
     Log(Vec<u8>),
+    /// So many lines were not kept.
+    Missed(u64),
 }
 
 /// Lets a thread write from here to [`end`].
 ///
 /// # Errors
 /// The system has no thread to give; pieces are then written directly.
-pub(super) fn write_from_thread() -> io::Result<()> {
-    let (pieces, waiting) = sync_channel(WAITING);
-    let (end, ended) = sync_channel(1);
+pub(super) fn write_from_thread(format: LogFormat) -> io::Result<()> {
+    let waiting = Arc::new(Waiting::default());
+    let written = Arc::clone(&waiting);
     thread::Builder::new()
         .name("screen".to_owned())
         .spawn(move || {
             let mut screen = Screen { last: None };
-            for piece in waiting {
-                screen.draw(&piece);
+            while let Some(piece) = written.next() {
+                match piece {
+                    // A program that reads JSON would stumble over it.
+                    Piece::Missed(_) if format == LogFormat::Json => {}
+                    piece => screen.draw(&piece),
+                }
             }
             screen.end();
-            // Nobody waits any more where the end came too late.
-            let _late = end.try_send(());
+            written.change(|queue| queue.state = State::Written);
         })?;
-    *way() = Way::Thread {
-        pieces,
-        ended,
-        missed: 0,
-    };
+    *way() = Way::Thread(waiting);
     Ok(())
 }
 
@@ -87,21 +95,21 @@ pub(super) fn last_line(text: &str) {
 }
 
 /// Takes the last line away for good, once all that waits is written.
-pub(super) fn end() {
+pub(super) fn end() -> Taken {
     let mut way = way();
-    match std::mem::replace(&mut *way, Way::Gone) {
-        Way::Direct(mut screen) => {
+    let ended = match &mut *way {
+        Way::Direct(screen) => {
             screen.end();
-            *way = Way::Direct(screen);
+            return Taken::All;
         }
-        Way::Thread { pieces, ended, .. } => {
-            drop(pieces);
-            if ended.recv_timeout(LAST_WORDS).is_ok() {
-                *way = Way::Direct(Screen { last: None });
-            }
-        }
-        Way::Gone => {}
-    }
+        Way::Thread(waiting) => waiting.end(LAST_WORDS),
+        Way::Gone => Taken::Stuck,
+    };
+    *way = match ended {
+        Taken::All => Way::Direct(Screen { last: None }),
+        Taken::Stuck => Way::Gone,
+    };
+    ended
 }
 
 fn way() -> MutexGuard<'static, Way> {
@@ -111,26 +119,102 @@ fn way() -> MutexGuard<'static, Way> {
 fn put(piece: Piece) {
     match &mut *way() {
         Way::Direct(screen) => screen.draw(&piece),
-        Way::Thread { pieces, missed, .. } => offer(pieces, missed, piece),
+        Way::Thread(waiting) => waiting.change(|queue| queue.add(piece)),
         Way::Gone => {}
     }
 }
 
-/// Hands a piece to the thread; where it has too many already, the next that fits says how many
-/// lines are missing.
-fn offer(pieces: &SyncSender<Piece>, missed: &mut u64, piece: Piece) {
-    if *missed > 0 {
-        let lines = count(*missed, "line");
-        let note = format!("({lines} not shown: the terminal took none; see `the-loop events`)");
-        if pieces.try_send(Piece::Line(note)).is_ok() {
-            *missed = 0;
+/// What waits for the thread.
+#[derive(Default)]
+struct Waiting {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<Piece>,
+    /// The newest one only: what it says is old within a second.
+    last_line: Option<String>,
+    missed: u64,
+    state: State,
+}
+
+/// How far the thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Open,
+    /// Nothing more comes.
+    Closed,
+    /// All is written.
+    Written,
+}
+
+impl Queue {
+    /// Keeps a piece; lines beyond the bound are counted, and the next that fits says how many.
+    fn add(&mut self, piece: Piece) {
+        match piece {
+            Piece::LastLine(text) => self.last_line = Some(text),
+            _ if self.lines.len() >= WAITING => self.missed += 1,
+            piece => {
+                let gap = self.gap();
+                self.lines.extend(gap);
+                self.lines.push_back(piece);
+            }
         }
     }
-    match pieces.try_send(piece) {
-        Err(TrySendError::Full(Piece::Line(_) | Piece::Log(_))) => *missed += 1,
-        // The next last line comes within a second.
-        Err(TrySendError::Full(Piece::LastLine(_))) => {}
-        Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+
+    fn gap(&mut self) -> Option<Piece> {
+        let missed = std::mem::take(&mut self.missed);
+        (missed > 0).then_some(Piece::Missed(missed))
+    }
+
+    fn next(&mut self) -> Option<Piece> {
+        let line = self.lines.pop_front().or_else(|| self.gap());
+        line.or_else(|| self.last_line.take().map(Piece::LastLine))
+    }
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Queue)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next piece; none once all is written after the end.
+    fn next(&self) -> Option<Piece> {
+        let mut queue = self.lock();
+        loop {
+            match queue.next() {
+                None if queue.state == State::Open => {
+                    queue = self
+                        .changed
+                        .wait(queue)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                piece => return piece,
+            }
+        }
+    }
+
+    fn end(&self, patience: Duration) -> Taken {
+        self.change(|queue| {
+            queue.last_line = None;
+            queue.state = State::Closed;
+        });
+        let (queue, _) = self
+            .changed
+            .wait_timeout_while(self.lock(), patience, |queue| queue.state != State::Written)
+            .unwrap_or_else(PoisonError::into_inner);
+        match queue.state {
+            State::Written => Taken::All,
+            State::Open | State::Closed => Taken::Stuck,
+        }
     }
 }
 
@@ -155,6 +239,12 @@ impl Screen {
                 self.last = Some(text);
             }
             Piece::Log(bytes) => self.log(bytes),
+            Piece::Missed(lines) => {
+                let lines = count(*lines, "line");
+                let note =
+                    format!("({lines} not shown: the terminal took none; see `the-loop events`)\n");
+                self.log(note.as_bytes());
+            }
         }
     }
 
@@ -204,6 +294,9 @@ fn dim(text: &str) -> String {
 }
 
 fn write(text: &str) {
+    if text.is_empty() {
+        return;
+    }
     let mut out = io::stdout().lock();
     // A terminal that was closed must not end the daemon.
     let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -236,28 +329,63 @@ impl Write for LogLines {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_stopped_terminal_does_not_take_is_counted() {
-        let (pieces, waiting) = sync_channel(2);
-        let mut missed = 0;
-        for text in ["one", "two", "three", "four"] {
-            offer(&pieces, &mut missed, Piece::Line(text.to_owned()));
-        }
-        offer(
-            &pieces,
-            &mut missed,
-            Piece::LastLine("how it stands".to_owned()),
-        );
-        assert_eq!(missed, 2);
+    fn text(text: &str) -> Piece {
+        Piece::Line(text.to_owned())
+    }
 
-        let shown = || match waiting.recv() {
-            Ok(Piece::Line(text)) => text,
-            _ => "no line".to_owned(),
-        };
-        assert_eq!([shown(), shown()], ["one", "two"]);
-        offer(&pieces, &mut missed, Piece::Line("five".to_owned()));
-        assert!(shown().starts_with("(2 lines not shown"));
-        assert_eq!((shown(), missed), ("five".to_owned(), 0));
+    #[test]
+    fn what_a_stopped_terminal_does_not_take_is_counted_in_its_place() {
+        let mut queue = Queue::default();
+        for _ in 0..WAITING + 3 {
+            queue.add(text("old"));
+        }
+        assert_eq!(queue.next(), Some(text("old")));
+        queue.add(text("new"));
+
+        let rest: Vec<Piece> = std::iter::from_fn(|| queue.next()).collect();
+
+        assert_eq!(rest.len(), WAITING + 1);
+        assert_eq!(rest[WAITING - 1..], [Piece::Missed(3), text("new")]);
+    }
+
+    #[test]
+    fn what_was_missed_is_said_also_when_nothing_follows() {
+        let mut queue = Queue::default();
+        for _ in 0..WAITING + 1 {
+            queue.add(text("old"));
+        }
+
+        let last = std::iter::from_fn(|| queue.next()).last();
+
+        assert_eq!(last, Some(Piece::Missed(1)));
+    }
+
+    #[test]
+    fn the_newest_last_line_waits_and_no_older_one_takes_a_place() {
+        let mut queue = Queue::default();
+        for second in 0..2 * WAITING {
+            queue.add(Piece::LastLine(second.to_string()));
+        }
+        queue.add(text("a decision"));
+
+        assert_eq!(queue.next(), Some(text("a decision")));
+        let newest = (2 * WAITING - 1).to_string();
+        assert_eq!(queue.next(), Some(Piece::LastLine(newest)));
+        assert_eq!(queue.next(), None);
+    }
+
+    #[test]
+    fn the_end_waits_for_a_thread_that_writes_and_for_no_other() {
+        let waiting = Arc::new(Waiting::default());
+        assert_eq!(waiting.end(Duration::from_millis(1)), Taken::Stuck);
+
+        let written = Arc::clone(&waiting);
+        let thread = thread::spawn(move || {
+            while written.next().is_some() {}
+            written.change(|queue| queue.state = State::Written);
+        });
+        assert_eq!(waiting.end(Duration::from_secs(20)), Taken::All);
+        thread.join().unwrap();
     }
 
     #[test]

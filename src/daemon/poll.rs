@@ -139,8 +139,6 @@ pub enum PollNews<'a> {
     Decided(&'a Record),
     /// How things stand, about once a second.
     Standing(&'a Standing),
-    /// It has ended.
-    Ended,
 }
 
 /// Who is told the news.
@@ -195,7 +193,6 @@ pub async fn run_poll(
         Run::Once => Box::pin(daemon.once()).await?,
         Run::Forever => Box::pin(daemon.forever(options.standing)).await?,
     };
-    observer(PollNews::Ended);
     daemon.services.log.emit(&Decision::PollerStopped {
         cycles: tally.cycles(),
         signal: None,

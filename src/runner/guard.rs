@@ -16,7 +16,8 @@ pub enum Guard {
     Is(Field, String),
     /// The option has no value.
     Unset(OptionName),
-    /// The server's clock is before this second since the epoch (needs [`OptionName::Epoch`]).
+    /// The server's clock is before this second since the epoch; never without
+    /// [`OptionName::Epoch`].
     Before(i64),
     /// No pane of the session runs a harness: each is dead, or its host recorded the end.
     EveryPaneEnded,
@@ -50,7 +51,10 @@ impl Guard {
             Self::All(guards) => conjunction(guards),
             Self::Is(field, value) => format!("#{{==:{},{}}}", field.render(), word(value)),
             Self::Unset(option) => format!("#{{==:#{{{}}},}}", option.render()),
-            Self::Before(second) => format!("#{{e|<:#{{T:@loop_epoch}},{second}}}"),
+            // Without its option the clock would stand at 0, before any second.
+            Self::Before(second) => {
+                format!("#{{&&:#{{@loop_epoch}},#{{e|<:#{{T:@loop_epoch}},{second}}}}}")
+            }
             Self::EveryPaneEnded => {
                 "#{==:#{W:#{P:#{?#{||:#{pane_dead},#{m:#{pane_pid} *,#{@loop_exit}}},,L}}},}"
                     .to_owned()
@@ -94,7 +98,8 @@ mod tests {
 
         assert_eq!(
             guard.render(),
-            "#{&&:#{==:#{session_id},$3},#{&&:#{==:#{@loop_enter},},#{e|<:#{T:@loop_epoch},1796050734}}}"
+            "#{&&:#{==:#{session_id},$3},#{&&:#{==:#{@loop_enter},},\
+             #{&&:#{@loop_epoch},#{e|<:#{T:@loop_epoch},1796050734}}}}"
         );
     }
 

@@ -61,8 +61,6 @@ pub struct Claim {
     pub received_at: DateTime<Utc>,
     /// What it waited for before, if it did.
     pub held_before: Option<HoldReason>,
-    /// Whether it was taken from a holder that is gone: an attempt may be half done.
-    pub taken_over: bool,
     message: DeliveryId,
     attempts: AtomicU32,
 }
@@ -138,16 +136,15 @@ impl Claim {
     }
 }
 
-/// Reads what was claimed under this token.
+/// Reads what was claimed under this token; nothing where no row of it carries the mark.
 pub(super) async fn read(
     conn: &mut SqliteConnection,
     token: &ClaimToken,
-    taken_over: bool,
-) -> Result<Claim, Fault> {
+) -> Result<Option<Claim>, Fault> {
     // The rows of a review are of one item, so each of them carries it.
     let rows = sqlx::query(concat!(
         "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.intent_owner, \
-         d.intent_expires_at, d.accepted_at, e.payload, ",
+         d.intent_expires_at, d.accepted_at, d.claim_lead, e.payload, ",
         item_columns!(),
         " FROM deliveries d JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
          WHERE d.claim_token = $1 ORDER BY d.number"
@@ -156,12 +153,21 @@ pub(super) async fn read(
     .fetch_all(conn)
     .await?;
     let deliveries = rows.iter().map(delivery).collect::<Result<Vec<_>, _>>()?;
-    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let mut leads = false;
+    for row in &rows {
+        leads |= part(row)?.flag("claim_lead")?;
+    }
+    if !leads {
+        return Ok(None);
+    }
     let lead = part(row)?;
     let reason: Option<String> = lead.get("reason")?;
     let batch: Option<String> = lead.get("batch")?;
     let attempts = deliveries.iter().map(|row| row.attempts).max();
-    Ok(Claim {
+    Ok(Some(Claim {
         token: token.clone(),
         item: rows::item(row)?,
         class: class(lead)?,
@@ -171,8 +177,7 @@ pub(super) async fn read(
         held_before: reason.and_then(|word| word.parse().ok()),
         attempts: AtomicU32::new(attempts.unwrap_or(0)),
         rows: deliveries,
-        taken_over,
-    })
+    }))
 }
 
 fn newest(deliveries: &[ClaimedDelivery]) -> DateTime<Utc> {

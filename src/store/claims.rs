@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 
 use super::Store;
 use super::claim::{self, Claim, ClaimOwner, ClaimRef};
@@ -16,9 +15,32 @@ use super::error::Fault;
 use super::rows::{Reader, big};
 use crate::model::{BootId, ClaimToken, DeliveryId, ProcessId};
 
-/// The longest that a delivery waits before it is looked at again. One that seems due later waits
-/// because the clock was put back since, and is due now.
-pub const LONGEST_WAIT: Duration = Duration::from_mins(10);
+macro_rules! longest_wait_ms {
+    () => {
+        600_000
+    };
+}
+
+/// The longest that a delivery waits before it is looked at again.
+pub const LONGEST_WAIT: Duration = Duration::from_millis(longest_wait_ms!());
+
+/// What makes a delivery due at `$2`: its time has come, or it is so far ahead that the clock must
+/// have been put back since it was set.
+macro_rules! due {
+    ($next_at:literal) => {
+        concat!(
+            "(",
+            $next_at,
+            " <= $2 OR ",
+            $next_at,
+            " > $2 + ",
+            $crate::store::claims::longest_wait_ms!(),
+            ")"
+        )
+    };
+}
+pub(super) use {due, longest_wait_ms};
+
 /// More unreadable rows than this are left for the next call.
 const TRIES: usize = 16;
 
@@ -43,35 +65,60 @@ pub(super) use free;
 
 /// The plus keeps the rows in the order of `class` and `id`, where the first that is due ends the
 /// search; by time, a backlog would be sorted whole for each claim.
-pub(super) const OLDEST_DUE: &str = concat!(
-    "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
-    free!(),
-    " AND (+d.next_at <= $2 OR +d.next_at > $3) ORDER BY d.class, d.id LIMIT 1"
+macro_rules! oldest_due {
+    () => {
+        concat!(
+            "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
+            free!(),
+            " AND ",
+            due!("+d.next_at"),
+            " ORDER BY d.class, d.id LIMIT 1"
+        )
+    };
+}
+
+/// What there is to do on `$1` at `$2`: the claims that may be taken over, and last the oldest due
+/// delivery, which has no token. Unordered: an order by number would have the whole table read in
+/// that order.
+pub(super) const LOOK: &str = concat!(
+    "SELECT d.id, d.claim_token, d.claim_host, d.claim_pid, d.claim_start, d.claim_boot, \
+     d.lease_until FROM deliveries d WHERE d.claim_lead = 1 \
+     AND (d.claim_host = $1 OR d.lease_until <= $2) AND NOT EXISTS (SELECT 1 FROM sessions s \
+     WHERE s.item_id = d.item_id AND s.status <> 'closed' AND s.host <> $1) \
+     UNION ALL SELECT due.id, NULL, NULL, NULL, NULL, NULL, NULL FROM (",
+    oldest_due!(),
+    ") AS due"
 );
 
-const THIS_ONE: &str = concat!(
+/// Claims the delivery that the query finds, and the rows of its review. These are looked up by
+/// values: as a join, `SQLite` would begin with every waiting event.
+macro_rules! claim_what {
+    ($found:expr) => {
+        concat!(
+            "WITH lead AS (",
+            $found,
+            "), wanted AS (SELECT lead.id, 1 AS leads FROM lead UNION ALL SELECT m.id, 0 \
+             FROM deliveries m WHERE m.item_id = (SELECT lead.item_id FROM lead) AND m.class = 'event' \
+             AND m.batch = (SELECT lead.batch FROM lead) AND m.id <> (SELECT lead.id FROM lead) \
+             AND m.state IN ('pending', 'held')) \
+             UPDATE deliveries SET state = 'claimed', claim_lead = wanted.leads, claim_token = $3, \
+             claim_host = $1, claim_pid = $4, claim_start = $5, claim_boot = $6, lease_until = $7 \
+             FROM wanted WHERE deliveries.id = wanted.id AND deliveries.state IN ('pending', 'held')"
+        )
+    };
+}
+
+pub(super) const CLAIM_OLDEST_DUE: &str = claim_what!(oldest_due!());
+
+pub(super) const CLAIM_THIS_ONE: &str = claim_what!(concat!(
     "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
     free!(),
     " AND d.id = $2"
-);
-
-/// Claims the delivery `$1`, and the rows of its review in the item `$8`.
-pub(super) const CLAIM: &str = "UPDATE deliveries SET state = 'claimed', \
-     claim_lead = CASE WHEN id = $1 THEN 1 ELSE 0 END, claim_token = $2, claim_host = $3, \
-     claim_pid = $4, claim_start = $5, claim_boot = $6, lease_until = $7 WHERE id IN (SELECT $1 \
-     UNION SELECT m.id FROM deliveries m WHERE m.item_id = $8 AND m.class = 'event' AND m.batch = $9 \
-     AND m.state IN ('pending', 'held')) AND state IN ('pending', 'held')";
-
-/// The claims that may be taken over from `$1` at `$2`. Unordered: an order by number would have the
-/// whole table read in that order.
-pub(super) const HELD: &str = "SELECT d.id, d.claim_token, d.claim_host, d.claim_pid, \
-     d.claim_start, d.claim_boot, d.lease_until FROM deliveries d WHERE d.claim_lead = 1 \
-     AND (d.claim_host = $1 OR d.lease_until <= $2) AND NOT EXISTS (SELECT 1 FROM sessions s \
-     WHERE s.item_id = d.item_id AND s.status <> 'closed' AND s.host <> $1)";
+));
 
 /// Which waiting delivery is wanted.
 #[derive(Clone, Copy)]
-pub(super) enum Wanted {
+enum Wanted {
     OldestDue,
     This(DeliveryId),
 }
@@ -84,19 +131,34 @@ enum Tried {
     PutAside,
 }
 
-pub(super) async fn claim(
+/// Claims what is to be done next: a claim whose holder is gone, else the oldest due delivery.
+pub(super) async fn next(
     store: &Store,
     owner: &ClaimOwner,
-    wanted: Wanted,
+    is_dead: &IsDead<'_>,
 ) -> Result<Option<Claim>, Fault> {
     for _ in 0..TRIES {
-        // The look outside a transaction keeps an idle dispatcher from taking the write lock.
-        let mut reader = store.readers.acquire().await?;
-        if candidate(store, &mut reader, wanted).await?.is_none() {
+        // Looking first keeps an idle dispatcher from taking the write lock.
+        let found = sqlx::query(LOOK)
+            .bind(&*store.machine)
+            .bind(store.now_ms())
+            .fetch_all(&store.readers)
+            .await?;
+        let mut due = false;
+        for row in &found {
+            let row = Reader::new(row, "deliveries")?;
+            let Some(token) = row.get::<Option<String>>("claim_token")? else {
+                due = true;
+                continue;
+            };
+            if let Some(claim) = take_over(store, owner, is_dead, row, &token).await? {
+                return Ok(Some(claim));
+            }
+        }
+        if !due {
             return Ok(None);
         }
-        drop(reader);
-        match claim_waiting(store, owner, wanted).await? {
+        match claim_waiting(store, owner, Wanted::OldestDue).await? {
             Tried::Claimed(claim) => return Ok(Some(*claim)),
             Tried::Nothing => return Ok(None),
             Tried::PutAside => {}
@@ -105,87 +167,63 @@ pub(super) async fn claim(
     Ok(None)
 }
 
-async fn candidate(
+/// Claims this delivery, due or not, if it is free.
+pub(super) async fn this_one(
     store: &Store,
-    conn: &mut SqliteConnection,
-    wanted: Wanted,
-) -> Result<Option<SqliteRow>, Fault> {
-    let query = match wanted {
-        Wanted::OldestDue => sqlx::query(OLDEST_DUE)
-            .bind(&*store.machine)
-            .bind(store.now_ms())
-            .bind(store.longest_wait_end_ms()),
-        Wanted::This(delivery) => sqlx::query(THIS_ONE).bind(&*store.machine).bind(delivery.0),
-    };
-    Ok(query.fetch_optional(conn).await?)
+    owner: &ClaimOwner,
+    delivery: DeliveryId,
+) -> Result<Option<Claim>, Fault> {
+    match claim_waiting(store, owner, Wanted::This(delivery)).await? {
+        Tried::Claimed(claim) => Ok(Some(*claim)),
+        Tried::Nothing | Tried::PutAside => Ok(None),
+    }
 }
 
 async fn claim_waiting(store: &Store, owner: &ClaimOwner, wanted: Wanted) -> Result<Tried, Fault> {
-    let mut tx = store.begin().await?;
-    let Some(row) = candidate(store, &mut tx, wanted).await? else {
-        return Ok(Tried::Nothing);
+    let query = match wanted {
+        Wanted::OldestDue => sqlx::query(CLAIM_OLDEST_DUE)
+            .bind(&*store.machine)
+            .bind(store.now_ms()),
+        Wanted::This(delivery) => sqlx::query(CLAIM_THIS_ONE)
+            .bind(&*store.machine)
+            .bind(delivery.0),
     };
-    let row = Reader::new(&row, "deliveries")?;
     let token = ClaimToken::mint();
-    let claimed = sqlx::query(CLAIM)
-        .bind(row.id())
+    let mut conn = store.writer.acquire().await?;
+    let claimed = query
         .bind(token.as_str())
-        .bind(&*store.machine)
         .bind(i64::from(owner.process.pid))
         .bind(big(owner.process.start))
         .bind(&owner.boot.0)
         .bind(store.lease_end_ms())
-        .bind(row.get::<i64>("item_id")?)
-        .bind(row.get::<Option<String>>("batch")?)
-        .execute(&mut *tx)
+        .execute(&mut *conn)
         .await
         .map_err(Fault::from);
     match claimed {
-        Ok(done) if done.rows_affected() == 0 => return Ok(Tried::Nothing),
-        Ok(_) => {}
-        Err(fault) if fault.is_unique_violation() => return Ok(Tried::Nothing),
-        Err(fault) => return Err(fault),
+        Ok(done) if done.rows_affected() == 0 => Ok(Tried::Nothing),
+        Ok(_) => read_or_put_aside(store, &mut conn, token).await,
+        Err(fault) if fault.is_unique_violation() => Ok(Tried::Nothing),
+        Err(fault) => Err(fault),
     }
-    let tried = read_or_put_aside(store, &mut tx, token, false).await?;
-    tx.commit().await?;
-    Ok(tried)
 }
 
-/// Takes over the oldest claim whose holder is gone.
-pub(super) async fn take_over(
+/// Takes over a claim whose holder is gone, unless it was renewed or somebody else was faster.
+async fn take_over(
     store: &Store,
     owner: &ClaimOwner,
     is_dead: &IsDead<'_>,
+    held: Reader<'_>,
+    held_token: &str,
 ) -> Result<Option<Claim>, Fault> {
-    let now = store.now_ms();
-    let held = sqlx::query(HELD)
-        .bind(&*store.machine)
-        .bind(now)
-        .fetch_all(&store.readers)
-        .await?;
-    for row in &held {
-        let row = Reader::new(row, "deliveries")?;
-        let lease: i64 = row.get("lease_until")?;
-        let gone = lease <= now || {
-            let process = row.process("claim_pid", "claim_start")?;
-            is_dead(&process, &BootId(row.get("claim_boot")?))
-        };
-        if gone && let Tried::Claimed(claim) = replace(store, owner, row, lease).await? {
-            return Ok(Some(*claim));
+    let lease: i64 = held.get("lease_until")?;
+    if lease > store.now_ms() {
+        let holder = held.process("claim_pid", "claim_start")?;
+        if !is_dead(&holder, &BootId(held.get("claim_boot")?)) {
+            return Ok(None);
         }
     }
-    Ok(None)
-}
-
-/// Exchanges the token, unless the holder renewed or somebody else was faster.
-async fn replace(
-    store: &Store,
-    owner: &ClaimOwner,
-    held: Reader<'_>,
-    lease: i64,
-) -> Result<Tried, Fault> {
     let token = ClaimToken::mint();
-    let mut tx = store.begin().await?;
+    let mut conn = store.writer.acquire().await?;
     let taken = sqlx::query(
         "UPDATE deliveries SET claim_token = $1, claim_host = $2, claim_pid = $3, claim_start = $4, \
          claim_boot = $5, lease_until = $6 WHERE claim_token = $7 AND lease_until = $8",
@@ -196,26 +234,39 @@ async fn replace(
     .bind(big(owner.process.start))
     .bind(&owner.boot.0)
     .bind(store.lease_end_ms())
-    .bind(held.get::<String>("claim_token")?)
+    .bind(held_token)
     .bind(lease)
-    .execute(&mut *tx)
+    .execute(&mut *conn)
     .await?;
     if taken.rows_affected() == 0 {
-        return Ok(Tried::Nothing);
+        return Ok(None);
     }
-    let tried = read_or_put_aside(store, &mut tx, token, true).await?;
-    tx.commit().await?;
-    Ok(tried)
+    match read_or_put_aside(store, &mut conn, token).await? {
+        Tried::Claimed(claim) => Ok(Some(*claim)),
+        Tried::Nothing | Tried::PutAside => Ok(None),
+    }
 }
 
+/// Reads what was just claimed. Where the database fails between the two, nobody works on the claim,
+/// and it is taken over when its lease ends.
 async fn read_or_put_aside(
     store: &Store,
     conn: &mut SqliteConnection,
     token: ClaimToken,
-    taken_over: bool,
 ) -> Result<Tried, Fault> {
-    match claim::read(conn, &token, taken_over).await {
-        Ok(claim) => Ok(Tried::Claimed(Box::new(claim))),
+    match claim::read(conn, &token).await {
+        Ok(Some(claim)) => Ok(Tried::Claimed(Box::new(claim))),
+        // A database that looks at each row anew skips one that was dropped in this moment, and claims
+        // the rest of its review: without a lead, that is nobody's.
+        Ok(None) => {
+            sqlx::query(
+                "UPDATE deliveries SET state = 'pending', claim_token = NULL WHERE claim_token = $1",
+            )
+            .bind(token.as_str())
+            .execute(conn)
+            .await?;
+            Ok(Tried::Nothing)
+        }
         Err(Fault::Row { table, id, detail }) => {
             sqlx::query(
                 "UPDATE deliveries SET state = 'held', error = $2, next_at = $3, claim_lead = 0, \

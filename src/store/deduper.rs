@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
-use super::claims::{self, IsDead, Wanted, free};
+use super::claims::{self, IsDead, due, free};
 use super::effects::{self, SessionChange, not_being_spawned};
 use super::enqueue::{closed_group, delivery_ids, group_key};
 use super::error::Fault;
@@ -76,22 +76,15 @@ impl Deduper {
     /// an idle work item, commands before events.
     ///
     /// # Errors
-    /// When the database cannot be read or written; nothing is claimed then.
+    /// When the database cannot be read or written; no work may begin then.
     pub async fn claim_next(
         &self,
         owner: &ClaimOwner,
         is_dead: &IsDead<'_>,
     ) -> Result<Option<Claim>, StoreError> {
-        let explain = self.store.explain("claiming a delivery");
-        let taken = claims::take_over(&self.store, owner, is_dead)
+        claims::next(&self.store, owner, is_dead)
             .await
-            .map_err(&explain)?;
-        if taken.is_some() {
-            return Ok(taken);
-        }
-        claims::claim(&self.store, owner, Wanted::OldestDue)
-            .await
-            .map_err(explain)
+            .map_err(self.store.explain("claiming a delivery"))
     }
 
     /// Claims this delivery, due or not, for a command that runs its own row; none while its item is
@@ -104,7 +97,7 @@ impl Deduper {
         delivery: DeliveryId,
         owner: &ClaimOwner,
     ) -> Result<Option<Claim>, StoreError> {
-        claims::claim(&self.store, owner, Wanted::This(delivery))
+        claims::this_one(&self.store, owner, delivery)
             .await
             .map_err(self.store.explain("claiming a command"))
     }
@@ -135,19 +128,18 @@ impl Deduper {
     }
 
     async fn fence(&self, claim: &Claim) -> Result<Fence, Fault> {
-        let row = sqlx::query(
+        let row = sqlx::query(concat!(
             "SELECT d.id, d.lease_until, (SELECT COUNT(*) FROM deliveries c \
-             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' \
-             AND (c.next_at <= $2 OR c.next_at > $3) \
-             AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
+             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' AND ",
+            due!("c.next_at"),
+            " AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
              AND e.class = 'control' AND e.number < c.number AND e.state = 'pending') \
              AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
              AND s.status = 'spawning')) AS waiting \
-             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1",
-        )
+             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1"
+        ))
         .bind(claim.token.as_str())
         .bind(self.store.now_ms())
-        .bind(self.store.longest_wait_end_ms())
         .fetch_optional(&self.store.readers)
         .await?;
         let row = row.ok_or(Fault::Lost(claim.first().id))?;

@@ -61,8 +61,11 @@ impl PrivateTmux {
         self.dir.path().join(format!("tmux-{uid}")).join(&self.name)
     }
 
-    /// The absolute path of tmux.
+    /// The absolute path of tmux: `TMUX_BIN`, or the first in the path.
     pub(crate) fn program() -> PathBuf {
+        if let Some(binary) = std::env::var_os("TMUX_BIN") {
+            return binary.into();
+        }
         let path = std::env::var_os("PATH").unwrap();
         std::env::split_paths(&path)
             .map(|dir| dir.join("tmux"))

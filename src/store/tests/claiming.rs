@@ -168,7 +168,6 @@ async fn a_lapsed_claim_is_taken_over_and_its_former_holder_can_write_nothing() 
 
     let claim = world.claimed().await;
 
-    assert!(claim.taken_over);
     assert_eq!(claim.first().id, delivery);
     let intent = Intent {
         owner: OwnerId::mint(),
@@ -245,7 +244,6 @@ async fn a_dead_owner_of_this_host_is_replaced_at_once_and_the_attempt_is_not_co
         .unwrap()
         .unwrap();
 
-    assert!(claim.taken_over);
     assert_eq!(claim.intent(), Some(&intent));
     assert_eq!(deduper.begin_attempt(&claim).await.unwrap(), 1);
     assert_eq!(claim.attempts(), 1);
@@ -380,9 +378,9 @@ async fn the_index_allows_one_claim_per_item_whatever_the_select_said() {
 async fn no_step_of_a_delivery_reads_what_is_settled() {
     let world = World::new().await;
     for statement in [
-        claims::OLDEST_DUE,
-        claims::HELD,
-        claims::CLAIM,
+        claims::LOOK,
+        claims::CLAIM_OLDEST_DUE,
+        claims::CLAIM_THIS_ONE,
         deduper::NEXT_DUE,
         settle::SETTLE,
         queue::NOT_DONE,
@@ -397,7 +395,9 @@ async fn no_step_of_a_delivery_reads_what_is_settled() {
                 "abandoned",
             ];
             let partial = open_rows.iter().any(|index| step.contains(index));
-            let whole = step.starts_with("SCAN") && !step.contains("CONSTANT ROW");
+            let named = ["SCAN lead", "SCAN wanted", "SCAN (subquery"];
+            let few = step.contains("CONSTANT ROW") || named.iter().any(|n| step.starts_with(n));
+            let whole = step.starts_with("SCAN") && !few;
             assert!(!whole || partial, "{statement}: {step}");
         }
     }
@@ -407,7 +407,8 @@ async fn no_step_of_a_delivery_reads_what_is_settled() {
 async fn one_claim_reads_neither_a_backlog_nor_what_is_held_to_its_end() {
     let world = World::new().await;
     for (statement, index) in [
-        (claims::OLDEST_DUE, "deliveries_waiting"),
+        (claims::LOOK, "deliveries_waiting"),
+        (claims::CLAIM_OLDEST_DUE, "deliveries_waiting"),
         (deduper::NEXT_DUE, "deliveries_due"),
     ] {
         let plan = plan(&world, statement).await;
@@ -419,6 +420,11 @@ async fn one_claim_reads_neither_a_backlog_nor_what_is_held_to_its_end() {
             !plan.iter().any(|step| step.contains("TEMP B-TREE")),
             "{plan:#?}"
         );
+    }
+    for statement in [claims::CLAIM_OLDEST_DUE, claims::CLAIM_THIS_ONE] {
+        let plan = plan(&world, statement).await;
+        let review = "SEARCH m USING INDEX deliveries_queue (item_id=? AND class=?)";
+        assert!(plan.contains(&review.to_owned()), "{plan:#?}");
     }
 }
 

@@ -147,3 +147,31 @@ async fn a_review_keeps_the_name_of_its_message_when_its_first_row_leaves_it() {
     assert_ne!(again.first().id, claim.first().id);
     assert_eq!(again.message(), claim.message(), "it may be in the pane");
 }
+
+#[tokio::test]
+async fn a_review_whose_first_row_is_dropped_while_it_is_claimed_is_given_back() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    world.arrive(line(2, 9), EVENT).await;
+    world.pass(3);
+    // What another process does between finding and claiming, on a database that allows it.
+    sqlx::query(
+        "CREATE TRIGGER dropped AFTER UPDATE OF claim_token ON deliveries WHEN NEW.claim_lead = 1 \
+         BEGIN UPDATE deliveries SET state = 'dropped', claim_lead = 0, claim_token = NULL \
+         WHERE id = NEW.id; END",
+    )
+    .execute(&world.store.writer)
+    .await
+    .unwrap();
+
+    assert!(world.claim().await.is_none());
+
+    sqlx::query("DROP TRIGGER dropped")
+        .execute(&world.store.writer)
+        .await
+        .unwrap();
+    let rest = world.claimed().await;
+    assert_eq!(rest.rows.len(), 1);
+    assert_eq!(rest.rows[0].event.key, line(2, 9).key);
+}

@@ -73,6 +73,29 @@ fn a_narrower_terminal_keeps_no_remains_of_the_last_line() {
 }
 
 #[test]
+fn a_terminal_that_is_stopped_holds_up_no_end() {
+    for command in [
+        "TERM=dumb \"$loop\" poll start",
+        "\"$loop\" --log-format json poll start",
+        "\"$loop\" poll start",
+    ] {
+        let world = World::new();
+        let the_loop = world.the_loop();
+        world.terminal(&the_loop, (100, 30), command);
+        eventually("the poller", || {
+            (the_loop.run(&["poll", "status"]).code() == 0).then_some(())
+        });
+        // Stops the terminal's output, as a person does who wants to read.
+        world.keys("C-s");
+
+        let stopped = the_loop.run(&["poll", "stop", "--timeout", "10"]);
+
+        assert_eq!(stopped.code(), 0, "{command}: {stopped:?}");
+        world.keys("C-q");
+    }
+}
+
+#[test]
 fn a_terminal_that_is_closed_stops_the_poller_in_order_and_no_agent() {
     let world = World::new();
     let the_loop = world.the_loop();
