@@ -15,7 +15,8 @@ use crate::model::{DEFAULT_HOST, RepoRef};
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PollingFile {
-    /// The time between two looks at GitHub, and between two attempts to deliver an event.
+    /// The time between two looks at GitHub, and, up to ten minutes, between two attempts to deliver
+    /// an event.
     #[schemars(range(min = 1))]
     interval_seconds: u32,
     /// How often the delivery of one event is attempted before it is given up and reported.

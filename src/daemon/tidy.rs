@@ -166,6 +166,7 @@ mod tests {
             host,
             boot,
             pane: "%1".parse().unwrap(),
+            started_ms: None,
             phase: Phase::Ended {
                 harness: None,
                 ending: Ending::Code(0),

@@ -59,16 +59,17 @@ pub(super) struct Attempt<'a> {
 /// What came of an attempt.
 #[derive(Debug)]
 pub(super) enum Ran {
-    /// The harness runs and survived its probe window.
-    Up(TmuxTarget),
+    /// The harness ran for its whole probe window; whether it still does is for a probe to tell. None
+    /// where it has ended since and no session shows it any more.
+    Up(Option<TmuxTarget>),
     /// It started and ended with exit 0 inside the window.
     EndedClean(Option<TmuxTarget>),
     /// It was started, or should have been, and ended with an error.
     Failed {
         /// How it ended, with the last lines of its screen.
         error: String,
-        /// Whether its prompt was read.
-        told: Told,
+        /// How far it came.
+        reached: Reached,
     },
     /// A live session of another origin holds the name.
     Occupied,
@@ -80,13 +81,15 @@ pub(super) enum Ran {
     Unresolved(String),
 }
 
-/// Whether an agent that failed may have read its prompt.
+/// How far an agent that failed came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// It never ran.
-    Never,
-    /// It ran for a while.
-    Maybe,
+pub(super) enum Reached {
+    /// It never ran, so it read no prompt.
+    Nothing,
+    /// It ran and was cut off from outside, or how it ended is not known.
+    CutOff,
+    /// It ran and ended by itself, with an error.
+    ItsOwnEnd,
 }
 
 /// Why nothing ran.
@@ -187,8 +190,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Watches a started harness through its probe window.
     async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Ran {
         let window = self.config().routing.tmux.resume_probe;
-        match self.runner.survives(owner, pane, window).await {
-            Survival::Alive(target) => Ran::Up(target),
+        match self
+            .runner
+            .survives(owner, pane, window, &*self.clock)
+            .await
+        {
+            Survival::Survived(target) => Ran::Up(Some(target)),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
             Survival::Failed { ending, screen } => failed(&ending, &screen),
             Survival::Unknown(why) => Ran::Unresolved(why),
@@ -226,7 +233,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let record =
             blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
         match record {
-            Ok(Some(record)) => recorded_end(&record),
+            Ok(Some(record)) => recorded_end(&record, self.config().routing.tmux.resume_probe),
             // Taken, and its host ended before it could record anything: nothing was started.
             Ok(None) => never_started(),
             Err(error) => Ran::Unresolved(error),
@@ -250,9 +257,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         &self,
         claim: &Claim,
         owner: &OwnerId,
-        told: Told,
+        reached: Reached,
     ) -> Result<(), WorkError> {
-        if told == Told::Maybe {
+        if reached != Reached::Nothing {
             let read = Intent {
                 owner: owner.clone(),
                 expires_at: self.clock.now(),
@@ -278,7 +285,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 ///
 /// A host that was killed, or went down with its machine, never records an end: then the process
 /// table tells.
-fn recorded_end(record: &Record) -> Ran {
+fn recorded_end(record: &Record, window: Duration) -> Ran {
+    if record.ended_after(window) {
+        return Ran::Up(None);
+    }
     let host = life_in(&record.boot, &record.host);
     match &record.phase {
         Phase::Ended {
@@ -293,7 +303,7 @@ fn recorded_end(record: &Record) -> Ran {
         {
             Ran::Failed {
                 error: "it ended together with its host, and how was not recorded".to_owned(),
-                told: Told::Maybe,
+                reached: Reached::CutOff,
             }
         }
         Phase::Starting | Phase::Running { .. } => {
@@ -305,18 +315,28 @@ fn recorded_end(record: &Record) -> Ran {
 fn never_started() -> Ran {
     Ran::Failed {
         error: "its host ended before it started the agent".to_owned(),
-        told: Told::Never,
+        reached: Reached::Nothing,
     }
 }
 
 fn failed(ending: &Ending, screen: &[String]) -> Ran {
     Ran::Failed {
         error: explain(ending, screen),
-        told: match ending {
-            Ending::Failed(_) => Told::Never,
-            Ending::Code(_) | Ending::Signal(_) => Told::Maybe,
+        reached: match ending {
+            Ending::Failed(_) => Reached::Nothing,
+            Ending::Signal(signal) if is_sent_from_outside(*signal) => Reached::CutOff,
+            Ending::Code(_) | Ending::Signal(_) => Reached::ItsOwnEnd,
         },
     }
+}
+
+/// Tells the signals of people, shutdowns and a machine without memory from those of a crash.
+fn is_sent_from_outside(signal: i32) -> bool {
+    use rustix::process::Signal;
+
+    [Signal::HUP, Signal::INT, Signal::KILL, Signal::TERM]
+        .iter()
+        .any(|sent| sent.as_raw() == signal)
 }
 
 fn explain(ending: &Ending, screen: &[String]) -> String {

@@ -9,7 +9,7 @@ use super::Shared;
 use super::error::WorkError;
 use super::records;
 use crate::eventlog::{Decision, Repeat};
-use crate::model::{DropReason, HoldReason};
+use crate::model::{Class, DropReason, HoldReason};
 use crate::runner::{Machine, TmuxServer};
 use crate::store::{Claim, Rearm, Release, SessionChange, Settlement};
 
@@ -173,7 +173,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         self.deduper.note_error(claim, &failure.error).await?;
         if again {
             let at = self.clock.now() + config.polling.interval;
-            self.deduper.release(claim, Release::Retry { at }).await?;
+            let release = match (claim.class, failure.step) {
+                (Class::Control, Step::FirstSpawn) => Release::RetryStart { at },
+                _ => Release::Retry { at },
+            };
+            self.deduper.release(claim, release).await?;
         } else if let Some(at) = failure.undecided_until {
             self.deduper.release(claim, Release::Retry { at }).await?;
         } else {

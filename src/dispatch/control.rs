@@ -16,7 +16,7 @@ use super::work::LOOK_AGAIN_SOON;
 use crate::config::SpawnPolicy;
 use crate::eventlog::{Decision, Effect, Repeat};
 use crate::model::{
-    ControlCommand, Detail, DropReason, EventKind, HoldReason, OperatorCommand, Session,
+    ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Session,
     SessionStatus, TmuxFate,
 };
 use crate::routing::guard::{Verdict, judge};
@@ -93,6 +93,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 claim.first().event.actor.as_ref(),
             )
             .await?;
+        self.drop_earlier_starts(claim, DropReason::SessionPaused)
+            .await?;
         let (effect, change) = match self.registry.open_session(claim.item.id).await? {
             Some(session) if session.status == SessionStatus::Active => {
                 (Effect::Paused, Some(SessionChange::Pause(session.id)))
@@ -164,6 +166,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     async fn close(&self, claim: &Arc<Claim>, fate: TmuxFate) -> Result<Conclusion, WorkError> {
         let Some(session) = self.registry.open_session(claim.item.id).await? else {
+            self.drop_earlier_starts(claim, DropReason::SessionStopped)
+                .await?;
             return Ok(Conclusion::Dropped(DropReason::NoSession));
         };
         match self.end_session(claim, &session, fate).await? {
@@ -191,6 +195,34 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .emit(&records::dropped_waiting(claim, &waiting, reason));
         }
         Ok(())
+    }
+
+    /// Drops the starts that failed before this command came: it says what is wanted now. Where a
+    /// stop drops all that is queued, they are among it.
+    async fn drop_earlier_starts(
+        &self,
+        claim: &Claim,
+        reason: DropReason,
+    ) -> Result<(), WorkError> {
+        for earlier in self.deduper.earlier_commands(claim).await? {
+            if self.is_start(&earlier.event)
+                && self
+                    .deduper
+                    .drop_waiting(claim, earlier.delivery, reason)
+                    .await?
+            {
+                self.log
+                    .emit(&records::dropped_waiting(claim, &earlier, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_start(&self, event: &Event) -> bool {
+        match &event.detail {
+            Detail::Command { command } => *command == OperatorCommand::Start,
+            _ => judge(event, &self.policy()) == Verdict::Control(ControlCommand::Start),
+        }
     }
 
     /// The work item was closed or merged: its session ends with it.

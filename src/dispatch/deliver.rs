@@ -252,7 +252,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .is_some_and(|target| life_in(&target.boot, &target.harness) == Life::Gone)
     }
 
-    fn submit_gap(&self, session: &Session) -> Duration {
+    pub(super) fn submit_gap(&self, session: &Session) -> Duration {
         let harness = self.harness(&session.harness);
         harness.map_or(Duration::ZERO, |harness| harness.submit_gap())
     }

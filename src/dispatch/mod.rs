@@ -23,6 +23,7 @@ mod work;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -126,6 +127,7 @@ struct Shared<T, M> {
     prompts: Prompts,
     afterwards: TaskTracker,
     enters: Arc<enter::Watched>,
+    looked_for_enters: AtomicBool,
     ending: CancellationToken,
 }
 
@@ -162,6 +164,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             prompts,
             afterwards: TaskTracker::new(),
             enters: Arc::default(),
+            looked_for_enters: AtomicBool::new(false),
             ending: CancellationToken::new(),
         };
         Self {
@@ -174,6 +177,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     /// # Errors
     /// When the store fails; what was under way is taken up at the next start.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), DispatchError> {
+        self.shared.watch_left_enters().await;
         let mut work = JoinSet::new();
         let outcome = loop {
             let pause = match self.fill(&mut work).await {
@@ -215,6 +219,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     /// # Errors
     /// When the store fails.
     pub async fn drain(&self, stop: &CancellationToken) -> Result<(), DispatchError> {
+        self.shared.watch_left_enters().await;
         self.drain_within(ONE_SHOT_HORIZON, stop).await
     }
 
@@ -352,6 +357,27 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Arc::clone(&self.enters),
                 self.ending.clone(),
             ));
+        }
+    }
+
+    /// Sees to the Enters that an earlier process may have left outstanding, once per process. It
+    /// neither says nor starts anything: an agent that has ended is left to its next event.
+    async fn watch_left_enters(&self) {
+        if self.looked_for_enters.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let sessions = match self.registry.running_here().await {
+            Ok(sessions) => sessions,
+            Err(error) => {
+                tracing::warn!("outstanding Enters wait for the next message: {error}");
+                return;
+            }
+        };
+        for session in sessions {
+            if let Ok(name) = session.minted_ref.session_name() {
+                let address = Self::address(&session, &name);
+                self.press_enter_later(&address, self.submit_gap(&session));
+            }
         }
     }
 

@@ -21,9 +21,13 @@ const MESSAGES: u64 = 25;
 /// How long messages count, and how long an item that had too many of them rests.
 const WINDOW: TimeDelta = TimeDelta::minutes(30);
 
-/// Returns how long an item rests now.
-fn rest(told: Option<Told>, now: DateTime<Utc>) -> Option<Duration> {
-    let told = told.filter(|told| told.messages >= MESSAGES)?;
+/// Returns how long an item rests now: one that rests already does so for a whole window.
+fn rest(told: Option<Told>, held: Option<HoldReason>, now: DateTime<Utc>) -> Option<Duration> {
+    let enough = match held {
+        Some(HoldReason::Rate) => 1,
+        _ => MESSAGES,
+    };
+    let told = told.filter(|told| told.messages >= enough)?;
     (told.newest + WINDOW - now).to_std().ok()
 }
 
@@ -39,9 +43,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
         let now = self.clock.now();
         let told = self.deduper.told_since(claim.item.id, now - WINDOW).await?;
-        Ok(rest(told, now).map(|again| Conclusion::Held {
-            reason: HoldReason::Rate,
-            again,
-        }))
+        Ok(
+            rest(told, claim.held_before, now).map(|again| Conclusion::Held {
+                reason: HoldReason::Rate,
+                again,
+            }),
+        )
     }
 }

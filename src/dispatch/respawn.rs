@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal, Told};
+use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Reached, Refusal};
 use super::conclude::{Conclusion, Step};
-use super::deliver::Road;
+use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::Repeat;
 use crate::harness::{Harness, Launch};
 use crate::model::{
-    Ending, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxTarget,
+    Ending, HarnessSessionId, HoldReason, OwnerId, RespawnAttempt, Session, SessionName, TmuxTarget,
 };
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
@@ -72,15 +72,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let (owner, ran) = self
                 .respawn_once(&respawn, &harness, launch, Conversation::Resumed)
                 .await?;
-            let Ran::Failed { error, told } = ran else {
+            // Only a harness that gave up by itself says that it cannot resume. After anything else the
+            // conversation is kept for the next attempt.
+            let Ran::Failed {
+                error,
+                reached: reached @ Reached::ItsOwnEnd,
+            } = ran
+            else {
                 return self
                     .after_respawn(respawn, owner, ran, Conversation::Resumed)
                     .await;
             };
-            self.note_reading(claim, &owner, told).await?;
-            if told == Told::Maybe {
-                respawn.repeat = Repeat::Possible;
-            }
+            self.note_reading(claim, &owner, reached).await?;
+            respawn.repeat = Repeat::Possible;
             self.log
                 .emit(&records::resume_failed(claim, &respawn.session, &error));
         }
@@ -171,7 +175,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ) -> Result<Conclusion, WorkError> {
         let (claim, id) = (respawn.claim, respawn.session.id);
         match ran {
-            Ran::Up(target) => Ok(self.respawned(&respawn, owner, Some(target), conversation)),
+            Ran::Up(target) => Ok(self.respawned(&respawn, owner, target, conversation)),
             // Started and ended in its window: it read the message, as far as anybody can tell.
             Ran::EndedClean(target) => {
                 let respawn = Respawn {
@@ -197,8 +201,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::Skipped { detail })
             }
-            Ran::Failed { error, told } => {
-                self.note_reading(claim, &owner, told).await?;
+            Ran::Failed { error, reached } => {
+                self.note_reading(claim, &owner, reached).await?;
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, error))
             }
@@ -267,37 +271,27 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         // What it carried is said with its prompt, or may have been.
         let carried = attempt.boot_delivery == claim.message();
         match ran {
+            Ran::Up(target) if carried => {
+                let repeat = earlier_repeat(claim);
+                let settled = self.settled(claim, session, name, attempt, target, repeat);
+                return Ok(Err(settled.await));
+            }
             Ran::Up(target) => {
                 let registered = Registered {
                     session: session.id,
                     owner: attempt.owner,
-                    target: Some(target),
+                    target,
                     harness_session_id: attempt.harness_session_id,
                 };
                 self.registry.register(claim, &registered).await?;
             }
             Ran::EndedClean(target) if carried => {
-                let ended = self.ending_of(&session.owner).await;
-                let respawn = Respawn {
-                    claim,
-                    session: Session {
-                        harness_session_id: attempt.harness_session_id,
-                        ..session
-                    },
-                    name,
-                    repeat: Repeat::Possible,
-                    ended,
-                };
-                let conversation = Conversation::Resumed;
-                return Ok(Err(self.respawned(
-                    &respawn,
-                    attempt.owner,
-                    target,
-                    conversation,
-                )));
+                let repeat = Repeat::Possible;
+                let settled = self.settled(claim, session, name, attempt, target, repeat);
+                return Ok(Err(settled.await));
             }
-            Ran::Failed { error, told } if carried => {
-                self.note_reading(claim, &attempt.owner, told).await?;
+            Ran::Failed { error, reached } if carried => {
+                self.note_reading(claim, &attempt.owner, reached).await?;
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Err(Conclusion::failed(Step::Delivery, error)));
             }
@@ -317,5 +311,34 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 "the session was closed while its respawn was looked up",
             )
         }))
+    }
+
+    /// The conclusion of a message that an attempt left under way has told.
+    async fn settled(
+        &self,
+        claim: &Arc<Claim>,
+        session: Session,
+        name: SessionName,
+        attempt: RespawnAttempt,
+        target: Option<TmuxTarget>,
+        repeat: Repeat,
+    ) -> Conclusion {
+        let conversation = if attempt.harness_session_id == session.harness_session_id {
+            Conversation::Resumed
+        } else {
+            Conversation::Fresh
+        };
+        let ended = self.ending_of(&session.owner).await;
+        let respawn = Respawn {
+            claim,
+            session: Session {
+                harness_session_id: attempt.harness_session_id,
+                ..session
+            },
+            name,
+            repeat,
+            ended,
+        };
+        self.respawned(&respawn, attempt.owner, target, conversation)
     }
 }

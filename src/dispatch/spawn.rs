@@ -141,8 +141,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         tracing::warn!(item = %claim.item.item, "a spawn was left behind by its delivery; it is looked up");
         let target = match self.resolve_attempt(&name, &session.owner).await {
-            Ran::Up(target) => Some(target),
-            Ran::EndedClean(target) => target,
+            Ran::Up(target) | Ran::EndedClean(target) => target,
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
                 return Ok(Some(Conclusion::Held {
@@ -178,9 +177,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         ran: Ran,
     ) -> Result<Conclusion, WorkError> {
         let (reason, error) = match ran {
-            Ran::Up(target) => return Ok(self.spawned(claim, session, name, Some(target))),
-            // Started and ended in its window: it read its prompt, as far as anybody can tell.
-            Ran::EndedClean(target) => return Ok(self.spawned(claim, session, name, target)),
+            // One that ended in its window without an error read its prompt, as far as anybody can tell.
+            Ran::Up(target) | Ran::EndedClean(target) => {
+                return Ok(self.spawned(claim, session, name, target));
+            }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
                 return Ok(Conclusion::Held {
@@ -193,8 +193,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 return Ok(Conclusion::Skipped { detail });
             }
             Ran::Occupied => (SpawnFailure::NameTakenLive, self.name_taken(name)),
-            Ran::Failed { error, told } => {
-                self.note_reading(claim, &session.owner, told).await?;
+            Ran::Failed { error, reached } => {
+                self.note_reading(claim, &session.owner, reached).await?;
                 (SpawnFailure::HarnessEnded, error)
             }
             Ran::NotRun(Refusal::Unanswered(why @ Unanswered::Silent { .. })) => {

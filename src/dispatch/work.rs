@@ -11,7 +11,7 @@ use super::fence::Lease;
 use crate::model::{Class, DropReason, EventKind, HoldReason, Session, SessionStatus};
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Machine, TmuxServer};
-use crate::store::{Claim, ItemRow, Release, StoreError};
+use crate::store::{Claim, ItemRow, LONGEST_WAIT, Release, StoreError};
 
 /// How long a delivery that waits for a person waits before it looks again by itself.
 pub(super) const LOOK_AGAIN_SOON: Duration = Duration::from_secs(2);
@@ -28,9 +28,6 @@ pub(super) enum Worked {
     Waits,
 }
 
-/// How long a delivery of a paused session sleeps: a resume wakes it.
-const WHILE_PAUSED: Duration = Duration::from_secs(600);
-
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Works a claim to its end, whatever that is.
     pub(super) async fn work(&self, claim: Arc<Claim>) -> Worked {
@@ -41,7 +38,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     Conclusion::Held { .. } => Worked::Waits,
                     _ => Worked::Moved,
                 };
-                self.conclude(&claim, conclusion).await.map(|()| worked)
+                let arrived = matches!(conclusion, Conclusion::Delivered(_));
+                let concluded = self.conclude(&claim, conclusion).await;
+                if arrived && claim.held_before == Some(HoldReason::TmuxSilent) {
+                    self.go_on_after_silence().await;
+                }
+                concluded.map(|()| worked)
             }
             Err(error) => Err(error),
         };
@@ -51,6 +53,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(WorkError::Store(error)) => self.store_failed(&claim, error).await,
         }
         Worked::Waits
+    }
+
+    /// Lets go on what waits for a tmux that has just answered. What waits for another server looks
+    /// once in vain.
+    async fn go_on_after_silence(&self) {
+        if let Err(error) = self.deduper.wake(HoldReason::TmuxSilent).await {
+            tracing::debug!("what waits for tmux looks again by itself: {error}");
+        }
     }
 
     /// Counts a failure that will not heal by itself as one of the delivery, so that it is seen and
@@ -147,7 +157,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             SessionStatus::Paused => Ok(Conclusion::Held {
                 reason: HoldReason::SessionPaused,
-                again: WHILE_PAUSED,
+                // A resume wakes it.
+                again: LONGEST_WAIT,
             }),
             SessionStatus::Spawning if session.boot_delivery != Some(claim.first().id) => {
                 match self.settle_orphan(claim, &session).await? {

@@ -41,13 +41,11 @@ pub fn drop_phrase(word: &str) -> &str {
         DropReason::ItemClosed => "item is closed",
         DropReason::SessionOccupied => "session name is occupied and cannot be cleared",
         DropReason::Superseded => "edited since; the newer version counts",
-        DropReason::Deleted => "deleted on GitHub",
         DropReason::ControlAmbiguous => "two different control words",
         DropReason::NothingToResume => "nothing is paused",
         DropReason::EmptyReview => "review without text; its comments say it all",
         DropReason::AlreadyRunning => "its session runs already",
         DropReason::NoSession => "there is no session",
-        DropReason::ByOperator => "by an operator",
         DropReason::Reset => "item was reset",
     }
 }
@@ -70,6 +68,7 @@ pub fn hold_phrase(word: &str) -> &str {
         HoldReason::Rate => "comments answer each other too fast",
         HoldReason::MakingWay => "a command for the item goes first",
         HoldReason::Grouping => "the rest of the review is still coming in",
+        HoldReason::StartRetry => "the start failed and is tried again",
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::retry::Retry;
+use crate::clock::{Clock, SystemClock};
 use crate::model::{HostPaths, OwnerId, PaneId, Phase, Record};
 use crate::process::{identity, ticket};
 
@@ -26,6 +27,7 @@ impl Journal {
                 host: identity::own(),
                 boot: identity::boot_id(),
                 pane,
+                started_ms: None,
                 phase: Phase::Starting,
             },
             pending: None,
@@ -46,6 +48,9 @@ impl Journal {
     /// Records a later phase. A file that cannot be written stops nothing: it is tried again.
     pub(super) fn advance(&mut self, phase: Phase) {
         if rank(&phase) > rank(&self.record.phase) {
+            if matches!(phase, Phase::Running { .. }) {
+                self.record.started_ms = Some(SystemClock.now().timestamp_millis());
+            }
             self.record.phase = phase;
             self.write();
         }

@@ -140,7 +140,9 @@ fn run(
     journal: &mut Journal,
 ) -> end::End {
     match launch::launch(ticket, terminal, journal) {
-        Ok(harness) => supervise::Supervisor::new(harness, ticket, terminal, signals).until_ended(),
+        Ok(harness) => {
+            supervise::Supervisor::new(harness, ticket, terminal, signals, journal).until_ended()
+        }
         Err(why) => end::End::failed(why),
     }
 }

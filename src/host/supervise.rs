@@ -9,6 +9,7 @@ use rustix::process::WaitStatus;
 
 use super::claim::Claim;
 use super::end::{Cause, End};
+use super::journal::Journal;
 use super::launch::{self, Harness};
 use super::signals::{Request, Signals};
 use super::terminal::Terminal;
@@ -28,6 +29,7 @@ pub(super) struct Supervisor<'a> {
     ticket: &'a Claim,
     terminal: &'a Terminal,
     signals: &'a mut Signals,
+    journal: &'a mut Journal,
     cause: Cause,
     kill_at: Option<Instant>,
     resumed_at: Option<Instant>,
@@ -40,12 +42,14 @@ impl<'a> Supervisor<'a> {
         ticket: &'a Claim,
         terminal: &'a Terminal,
         signals: &'a mut Signals,
+        journal: &'a mut Journal,
     ) -> Self {
         Self {
             harness,
             ticket,
             terminal,
             signals,
+            journal,
             cause: Cause::ItsOwn,
             kill_at: None,
             resumed_at: None,
@@ -63,9 +67,10 @@ impl<'a> Supervisor<'a> {
                 };
             }
             self.act_on_time();
+            let due = wait::earlier(self.kill_at, self.resume_at);
             wait::ready(
                 [(self.signals.fd(), PollFlags::IN)],
-                wait::earlier(self.kill_at, self.resume_at),
+                wait::earlier(due, self.journal.due()),
             );
             match self.signals.take() {
                 Some(Request::Stop) => self.end_harness(Cause::Stopped),
@@ -106,6 +111,8 @@ impl<'a> Supervisor<'a> {
     }
 
     fn act_on_time(&mut self) {
+        // Until it is written, nobody outside can tell that the harness runs.
+        self.journal.try_again();
         let now = Instant::now();
         if self.resume_at.is_some_and(|at| at <= now) {
             self.resume_at = None;

@@ -157,6 +157,8 @@ words! {
         MakingWay => "making-way",
         /// The rows of one review are still coming in.
         Grouping => "grouping",
+        /// A start failed and is tried again; no later command waits for it.
+        StartRetry => "start-retry",
     }
 }
 
@@ -181,8 +183,6 @@ words! {
         SessionOccupied => "session-occupied",
         /// A newer version of the same text replaced it.
         Superseded => "superseded",
-        /// The text was deleted on GitHub before it was delivered.
-        Deleted => "deleted",
         /// Two different control words in one comment.
         ControlAmbiguous => "control-ambiguous",
         /// A resume where nothing is paused.
@@ -193,8 +193,6 @@ words! {
         AlreadyRunning => "already-running",
         /// A command for a session that is not there.
         NoSession => "no-session",
-        /// An operator dropped it.
-        ByOperator => "by-operator",
         /// Its work item is reset.
         Reset => "reset",
     }

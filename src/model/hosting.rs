@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,10 @@ pub struct Record {
     pub boot: BootId,
     /// The pane that the host runs in.
     pub pane: PaneId,
+    /// When the harness was let go, in milliseconds since the epoch; none before, and in the records
+    /// of hosts that did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<i64>,
     /// How far the harness is; never goes back.
     #[serde(flatten)]
     pub phase: Phase,
@@ -118,6 +123,33 @@ pub enum Phase {
 impl Record {
     /// The version that this program writes.
     pub const VERSION: u32 = 1;
+
+    /// Returns how long the harness ran, until its end or until `now_ms`.
+    ///
+    /// None where the record does not tell, or the clock was put back in between.
+    #[must_use]
+    pub fn ran_for(&self, now_ms: i64) -> Option<Duration> {
+        let until = match self.phase {
+            Phase::Starting => return None,
+            Phase::Running { .. } => now_ms,
+            Phase::Ended { at_ms, .. } => at_ms,
+        };
+        let ran = until.checked_sub(self.started_ms?)?;
+        u64::try_from(ran).ok().map(Duration::from_millis)
+    }
+
+    /// Tells whether the harness has ended, and had run for the whole probe window by then.
+    #[must_use]
+    pub fn ended_after(&self, window: Duration) -> bool {
+        match &self.phase {
+            Phase::Ended {
+                ending: Ending::Code(_) | Ending::Signal(_),
+                at_ms,
+                ..
+            } => self.ran_for(*at_ms).is_some_and(|ran| ran >= window),
+            Phase::Ended { .. } | Phase::Starting | Phase::Running { .. } => false,
+        }
+    }
 }
 
 impl Phase {
@@ -268,5 +300,34 @@ mod tests {
             record.phase.harness(),
             Some(ProcessId { pid: 42, start: 8 })
         );
+        assert_eq!(record.ran_for(1_000), None, "it does not tell");
+    }
+
+    #[test]
+    fn a_harness_ran_until_its_end_or_until_now() {
+        let started = Record {
+            v: Record::VERSION,
+            owner: OwnerId::mint(),
+            host: ProcessId { pid: 41, start: 7 },
+            boot: BootId("b".to_owned()),
+            pane: "%3".parse().unwrap(),
+            started_ms: Some(1_000),
+            phase: Phase::Running {
+                harness: ProcessId { pid: 42, start: 8 },
+            },
+        };
+        assert_eq!(started.ran_for(1_300), Some(Duration::from_millis(300)));
+        assert_eq!(started.ran_for(900), None, "the clock was put back");
+        let ended = Record {
+            phase: Phase::Ended {
+                harness: None,
+                ending: Ending::Code(1),
+                at_ms: 1_200,
+            },
+            ..started
+        };
+        assert_eq!(ended.ran_for(9_000), Some(Duration::from_millis(200)));
+        assert!(ended.ended_after(Duration::from_millis(200)));
+        assert!(!ended.ended_after(Duration::from_millis(201)));
     }
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::model::{DeliveryId, HoldReason};
+use crate::process::identity::Life;
 
 use super::command::{Scope, Setting, Target, TmuxCommand};
 
@@ -20,7 +21,7 @@ use super::{Address, Fence, Machine, TmuxRunner};
 /// Whether the last text was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnterState {
-    /// No Enter is outstanding, or the session is not there any more.
+    /// No Enter is outstanding, or its agent has ended.
     Settled,
     /// It could not be pressed yet.
     Pending(HoldReason),
@@ -80,6 +81,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let (Some(target), Some(owner)) = (&address.target, &address.owner) else {
             return Ok(EnterState::Settled);
         };
+        // Nobody is left to read it, and tmux may know no such pane any more.
+        if self.machine.life(&target.boot, &target.harness) == Life::Gone {
+            return Ok(EnterState::Settled);
+        }
         let seat = Seat {
             target,
             owner,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::clock::Clock;
 use crate::model::{Ending, OwnerId, Phase, Record, TmuxTarget};
 use crate::process::identity::Life;
 
@@ -19,11 +20,11 @@ const EXPLAINING_LINES: usize = 15;
 /// What became of a harness within its probe window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Survival {
-    /// It runs.
-    Alive(TmuxTarget),
-    /// It ended by itself with exit code 0: started, and done.
+    /// It ran for the whole window; whether it still does is for a probe to tell.
+    Survived(TmuxTarget),
+    /// It ended by itself inside the window with exit code 0: started, and done.
     EndedClean(TmuxTarget),
-    /// It ended with an error, or never started.
+    /// It ended inside the window with an error, or never started.
     Failed {
         /// How.
         ending: Ending,
@@ -37,27 +38,27 @@ pub enum Survival {
 impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// Waits until the harness of a spawn has run for `window`, or has ended.
     ///
-    /// Waits on the host's record and on the harness's process; tmux is only asked for the screen of
+    /// The window counts from the harness's start, also where another process saw that one. Waits on the host's record and on the harness's process; tmux is only asked for the screen of
     /// one that failed.
     pub async fn survives(
         &self,
         owner: &OwnerId,
         pane: &SpawnedPane,
         window: Duration,
+        clock: &dyn Clock,
     ) -> Survival {
         let record = match self.started(owner, pane).await {
             Ok(record) => record,
             Err(survival) => return survival,
         };
         let Phase::Running { harness } = record.phase else {
-            return self.ended(pane, record).await;
+            return self.ended(pane, record, window).await;
         };
-        if timeout(window, self.machine.exited(&harness))
-            .await
-            .is_err()
-        {
+        let ran = record.ran_for(clock.now().timestamp_millis());
+        let rest = window.saturating_sub(ran.unwrap_or_default());
+        if timeout(rest, self.machine.exited(&harness)).await.is_err() {
             return match pane.target(&record) {
-                Some(target) => Survival::Alive(target),
+                Some(target) => Survival::Survived(target),
                 None => Survival::Unknown("its host recorded no agent".to_owned()),
             };
         }
@@ -66,7 +67,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             if let Some(record) = self.machine.record(owner)
                 && matches!(record.phase, Phase::Ended { .. })
             {
-                return self.ended(pane, record).await;
+                return self.ended(pane, record, window).await;
             }
             if Instant::now() >= give_up {
                 return Survival::Unknown("it ended, and its host recorded no end".to_owned());
@@ -102,9 +103,11 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
     }
 
-    async fn ended(&self, pane: &SpawnedPane, record: Record) -> Survival {
+    async fn ended(&self, pane: &SpawnedPane, record: Record, window: Duration) -> Survival {
         let target = pane.target(&record);
+        let survived = record.ended_after(window);
         match (record.phase, target) {
+            (Phase::Ended { .. }, Some(target)) if survived => Survival::Survived(target),
             (
                 Phase::Ended {
                     ending: Ending::Code(0),

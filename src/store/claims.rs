@@ -5,6 +5,8 @@
 //! ran out, or whose owner is proved dead on this host, is taken over with a new token; the former
 //! holder finds out at its next write, which names the old one.
 
+use std::time::Duration;
+
 use sqlx::SqliteConnection;
 
 use super::Store;
@@ -13,8 +15,32 @@ use super::error::Fault;
 use super::rows::{Reader, big};
 use crate::model::{BootId, ClaimToken, DeliveryId, ProcessId};
 
-/// A row that this version cannot read is looked at again after this time, or by a newer version.
-const UNREADABLE_MS: i64 = 3_600_000;
+macro_rules! longest_wait_ms {
+    () => {
+        600_000
+    };
+}
+
+/// The longest that a delivery waits before it is looked at again.
+pub const LONGEST_WAIT: Duration = Duration::from_millis(longest_wait_ms!());
+
+/// What makes a delivery due at `$2`: its time has come, or it is so far ahead that the clock must
+/// have been put back since it was set.
+macro_rules! due {
+    ($next_at:literal) => {
+        concat!(
+            "(",
+            $next_at,
+            " <= $2 OR ",
+            $next_at,
+            " > $2 + ",
+            $crate::store::claims::longest_wait_ms!(),
+            ")"
+        )
+    };
+}
+pub(super) use {due, longest_wait_ms};
+
 /// More unreadable rows than this are left for the next call.
 const TRIES: usize = 16;
 
@@ -51,7 +77,9 @@ macro_rules! oldest_due {
         concat!(
             "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
             free!(),
-            " AND +d.next_at <= $2 ORDER BY d.class, d.id LIMIT 1"
+            " AND ",
+            due!("+d.next_at"),
+            " ORDER BY d.class, d.id LIMIT 1"
         )
     };
 }
@@ -247,14 +275,14 @@ async fn read_or_put_aside(
             Ok(Tried::Nothing)
         }
         Err(Fault::Row { table, id, detail }) => {
-            let until = store.now_ms().saturating_add(UNREADABLE_MS);
             sqlx::query(
                 "UPDATE deliveries SET state = 'held', error = $2, next_at = $3, claim_lead = 0, \
                  claim_token = NULL WHERE claim_token = $1",
             )
             .bind(token.as_str())
             .bind(format!("row {id} of {table} cannot be read: {detail}"))
-            .bind(until)
+            // Looked at again now and then: a newer version may read it.
+            .bind(store.longest_wait_end_ms())
             .execute(conn)
             .await?;
             Ok(Tried::PutAside)

@@ -7,16 +7,14 @@ use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
-use super::claims::{self, IsDead, free};
-use super::effects::{self, SessionChange};
-use super::enqueue::{closed_group, group_key};
+use super::claims::{self, IsDead, due, free};
+use super::effects::{self, SessionChange, not_being_spawned};
+use super::enqueue::{closed_group, delivery_ids, group_key};
 use super::error::Fault;
 use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
 use super::{Store, StoreError};
-use crate::model::{
-    Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason, TmuxSocket, WorkItemRef,
-};
+use crate::model::{Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason};
 
 /// In the order of time, so that the first free row ends the search.
 pub(super) const NEXT_DUE: &str = concat!(
@@ -61,17 +59,6 @@ async fn waiting(
     .await?;
     let event = payload.and_then(|payload| serde_json::from_str(&payload).ok());
     Ok(event.map(|event| Waiting { delivery, event }))
-}
-
-/// Whose held deliveries go on.
-#[derive(Debug, Clone, Copy)]
-pub enum Wake<'a> {
-    /// Those of one work item.
-    Item(&'a WorkItemRef),
-    /// Those whose session runs on this server, or is recorded on none yet.
-    Socket(&'a TmuxSocket),
-    /// All of them.
-    All,
 }
 
 /// The claims on deliveries.
@@ -141,16 +128,16 @@ impl Deduper {
     }
 
     async fn fence(&self, claim: &Claim) -> Result<Fence, Fault> {
-        let row = sqlx::query(
+        let row = sqlx::query(concat!(
             "SELECT d.id, d.lease_until, (SELECT COUNT(*) FROM deliveries c \
-             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' \
-             AND c.next_at <= $2 \
-             AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
+             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' AND ",
+            due!("c.next_at"),
+            " AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
              AND e.class = 'control' AND e.number < c.number AND e.state = 'pending') \
              AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
              AND s.status = 'spawning')) AS waiting \
-             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1",
-        )
+             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1"
+        ))
         .bind(claim.token.as_str())
         .bind(self.store.now_ms())
         .fetch_optional(&self.store.readers)
@@ -268,7 +255,8 @@ impl Deduper {
     pub async fn release(&self, claim: &Claim, release: Release) -> Result<(), StoreError> {
         let released = async {
             let mut conn = self.store.writer.acquire().await?;
-            settle::release(&mut conn, claim, release).await
+            let longest = self.store.longest_wait_end_ms();
+            settle::release(&mut conn, claim, release, longest).await
         };
         released
             .await
@@ -321,6 +309,63 @@ impl Deduper {
             .map_err(self.store.explain("dropping queued deliveries"))
     }
 
+    /// Returns the item's commands that came in before the claimed one and still wait.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn earlier_commands(&self, claim: &Claim) -> Result<Vec<Waiting>, StoreError> {
+        let found = async {
+            let mut conn = self.store.readers.acquire().await?;
+            let rows = sqlx::query(
+                "SELECT id FROM deliveries WHERE item_id = $1 AND class = 'control' \
+                 AND state IN ('pending', 'held') AND number < $2 ORDER BY number",
+            )
+            .bind(claim.item.id)
+            .bind(big(claim.first().number))
+            .fetch_all(&mut *conn)
+            .await?;
+            let mut commands = Vec::new();
+            for delivery in delivery_ids(&rows)? {
+                commands.extend(waiting(&mut conn, delivery).await?);
+            }
+            Ok(commands)
+        };
+        found
+            .await
+            .map_err(self.store.explain("looking for earlier commands"))
+    }
+
+    /// Drops a delivery of the claim's item that still waits; returns whether it did.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn drop_waiting(
+        &self,
+        claim: &Claim,
+        delivery: DeliveryId,
+        reason: DropReason,
+    ) -> Result<bool, StoreError> {
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            claims::fence(&self.store, &mut tx, &claim.reference()).await?;
+            let done = sqlx::query(concat!(
+                "UPDATE deliveries SET state = 'dropped', reason = $3, settled_at = $4 WHERE id = $1 \
+                 AND item_id = $2 AND state IN ('pending', 'held')",
+                not_being_spawned!()
+            ))
+            .bind(delivery.0)
+            .bind(claim.item.id)
+            .bind(reason.as_str())
+            .bind(self.store.now_ms())
+            .execute(&mut *tx)
+            .await?;
+            tx.commit().await?;
+            Ok(done.rows_affected() > 0)
+        };
+        done.await
+            .map_err(self.store.explain("dropping a waiting delivery"))
+    }
+
     /// Returns how far a delivery has come.
     ///
     /// # Errors
@@ -339,35 +384,18 @@ impl Deduper {
             .map_err(self.store.explain("reading the state of a delivery"))
     }
 
-    /// Lets deliveries that are held for this reason go on now, and returns how many.
+    /// Lets all deliveries that are held for this reason go on now, and returns how many.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn wake(&self, reason: HoldReason, whose: Wake<'_>) -> Result<u64, StoreError> {
-        let query = match whose {
-            Wake::Item(item) => sqlx::query(
-                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
-                 AND reason = $1 AND item_id IN (SELECT w.id FROM work_items w WHERE w.ref_key = $3)",
-            )
-            .bind(reason.as_str())
-            .bind(self.store.now_ms())
-            .bind(item.key()),
-            Wake::Socket(socket) => sqlx::query(
-                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
-                 AND reason = $1 AND item_id NOT IN (SELECT s.item_id FROM sessions s \
-                 WHERE s.status <> 'closed' AND s.tmux_socket <> $3)",
-            )
-            .bind(reason.as_str())
-            .bind(self.store.now_ms())
-            .bind(super::sessions::socket_text(socket)),
-            Wake::All => sqlx::query(
-                "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' \
-                 AND reason = $1",
-            )
-            .bind(reason.as_str())
-            .bind(self.store.now_ms()),
-        };
-        let done = query.execute(&self.store.writer).await;
+    pub async fn wake(&self, reason: HoldReason) -> Result<u64, StoreError> {
+        let done = sqlx::query(
+            "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' AND reason = $1",
+        )
+        .bind(reason.as_str())
+        .bind(self.store.now_ms())
+        .execute(&self.store.writer)
+        .await;
         done.map(|done| done.rows_affected())
             .map_err(|error| self.store.explain("waking held deliveries")(error.into()))
     }

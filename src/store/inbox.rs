@@ -5,7 +5,6 @@
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
 
-use super::effects::not_being_spawned;
 use super::enqueue::{self, Arriving, Enqueued};
 use super::error::Fault;
 use super::items;
@@ -196,28 +195,6 @@ impl Inbox {
         found
             .map(|id| id.is_some())
             .map_err(|error| self.store.explain("looking for an object")(error.into()))
-    }
-
-    /// Drops every version of an object that was not delivered yet, because it is gone from GitHub.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub async fn withdraw(&self, key: &EventKey) -> Result<Vec<DeliveryId>, StoreError> {
-        let explain = self.store.explain("withdrawing a deleted text");
-        let rows = sqlx::query(concat!(
-            "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
-             WHERE state IN ('pending', 'held', 'abandoned') \
-             AND event_id IN (SELECT e.id FROM events e WHERE e.object = $3)",
-            not_being_spawned!(),
-            " RETURNING id"
-        ))
-        .bind(DropReason::Deleted.as_str())
-        .bind(self.store.now_ms())
-        .bind(key.object())
-        .fetch_all(&self.store.writer)
-        .await
-        .map_err(|error| explain(error.into()))?;
-        enqueue::delivery_ids(&rows).map_err(explain)
     }
 }
 

@@ -227,54 +227,6 @@ impl Ledger {
             .map_err(|error| self.store.explain("settling the CI of a head")(error.into()))
     }
 
-    /// Forgets a work item with its events and closed sessions, unless something of it is under way.
-    ///
-    /// Returns whether it was forgotten. Its keys go too: seen again, it is seen for the first time.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub async fn forget(&self, item: &WorkItemRef) -> Result<bool, StoreError> {
-        self.forget_whole(item)
-            .await
-            .map_err(self.store.explain("forgetting a work item"))
-    }
-
-    async fn forget_whole(&self, item: &WorkItemRef) -> Result<bool, Fault> {
-        let mut tx = self.store.begin().await?;
-        let idle: Option<i64> = sqlx::query_scalar(
-            "SELECT w.id FROM work_items w WHERE w.ref_key = $1 AND NOT EXISTS (SELECT 1 FROM sessions s \
-             WHERE s.item_id = w.id AND s.status <> 'closed') AND NOT EXISTS (SELECT 1 FROM deliveries d \
-             WHERE d.item_id = w.id AND d.state IN ('pending', 'held', 'claimed'))",
-        )
-        .bind(item.key())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(id) = idle else {
-            return Ok(false);
-        };
-        let events: Vec<i64> =
-            sqlx::query_scalar("SELECT event_id FROM deliveries WHERE item_id = $1")
-                .bind(id)
-                .fetch_all(&mut *tx)
-                .await?;
-        for statement in [
-            "DELETE FROM give_ups WHERE delivery_id IN (SELECT d.id FROM deliveries d WHERE d.item_id = $1)",
-            "DELETE FROM deliveries WHERE item_id = $1",
-            "DELETE FROM sessions WHERE item_id = $1",
-            "DELETE FROM work_items WHERE id = $1",
-        ] {
-            sqlx::query(statement).bind(id).execute(&mut *tx).await?;
-        }
-        for event in events {
-            sqlx::query("DELETE FROM events WHERE id = $1")
-                .bind(event)
-                .execute(&mut *tx)
-                .await?;
-        }
-        tx.commit().await?;
-        Ok(true)
-    }
-
     /// Forgets the payloads of events older than `age` that nobody needs any more, and returns how
     /// many; keys stay, and what may be tried again stays whole.
     ///

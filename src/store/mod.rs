@@ -37,8 +37,8 @@ use sqlx::sqlite::{Sqlite, SqlitePool};
 use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
-pub use claims::IsDead;
-pub use deduper::{Deduper, Fence, Waiting, Wake};
+pub use claims::{IsDead, LONGEST_WAIT};
+pub use deduper::{Deduper, Fence, Waiting};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
 pub use inbox::{Acceptance, Accepted, Arrival, ArrivalOutcome, CursorUpdate, Disposition, Inbox};
@@ -228,6 +228,11 @@ impl Store {
 
     fn lease_end_ms(&self) -> i64 {
         self.now_ms().saturating_add(self.lease_ms())
+    }
+
+    fn longest_wait_end_ms(&self) -> i64 {
+        let longest = i64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(i64::MAX);
+        self.now_ms().saturating_add(longest)
     }
 
     /// Starts a write transaction: it holds the database's write lock from its first statement on,

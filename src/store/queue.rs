@@ -1,18 +1,15 @@
-//! The deliveries as people and schedules see them: counted, listed, tried again, dropped.
+//! The deliveries as people and schedules see them: counted, listed, tried again.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
 
 use super::claim;
-use super::effects::{self, not_being_spawned};
-use super::enqueue::delivery_ids;
 use super::error::Fault;
-use super::items;
 use super::rows::Reader;
 use super::settle::remember_give_up;
 use super::{Store, StoreError};
-use crate::model::{Class, DeliveryId, DeliveryState, DropReason, EventKey, WorkItemRef};
+use crate::model::{Class, DeliveryId, DeliveryState, EventKey, WorkItemRef};
 
 /// Which deliveries are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,58 +267,6 @@ impl Queue {
         .await
         .map(|done| done.rows_affected() > 0)
         .map_err(|error| self.store.explain("retrying a delivery")(error.into()))
-    }
-
-    /// Drops a delivery that waits or was given up; returns whether it did.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub async fn drop_one(
-        &self,
-        delivery: DeliveryId,
-        reason: DropReason,
-    ) -> Result<bool, StoreError> {
-        let explain = self.store.explain("dropping a delivery");
-        let rows = sqlx::query(concat!(
-            "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE id = $1 \
-             AND state IN ('pending', 'held', 'abandoned')",
-            not_being_spawned!(),
-            " RETURNING id"
-        ))
-        .bind(delivery.0)
-        .bind(reason.as_str())
-        .bind(self.store.now_ms())
-        .fetch_all(&self.store.writer)
-        .await
-        .map_err(|error| explain(error.into()))?;
-        Ok(!delivery_ids(&rows).map_err(explain)?.is_empty())
-    }
-
-    /// Drops all that waits for a work item, and returns how many.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub async fn drop_queued(
-        &self,
-        item: &WorkItemRef,
-        reason: DropReason,
-    ) -> Result<u64, StoreError> {
-        let now = self.store.now_ms();
-        let done = async {
-            let mut tx = self.store.begin().await?;
-            let dropped = match items::by_key(&mut tx, item).await? {
-                Some(row) => {
-                    effects::drop_queued(&mut tx, row.id, reason, (i64::MAX, i64::MIN), now)
-                        .await?
-                        .len() as u64
-                }
-                None => 0,
-            };
-            tx.commit().await?;
-            Ok(dropped)
-        };
-        done.await
-            .map_err(self.store.explain("dropping queued deliveries"))
     }
 }
 

@@ -39,11 +39,16 @@ pub enum Settlement<'v> {
     },
 }
 
-/// How a claim is given back.
+/// How a claim is given back; for [`LONGEST_WAIT`](super::LONGEST_WAIT) at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// The attempt failed; another one follows.
     Retry {
+        /// When.
+        at: DateTime<Utc>,
+    },
+    /// The same for a start that failed; no later command waits for it.
+    RetryStart {
         /// When.
         at: DateTime<Utc>,
     },
@@ -127,9 +132,11 @@ pub(super) async fn release(
     conn: &mut SqliteConnection,
     claim: &Claim,
     release: Release,
+    longest_wait_end: i64,
 ) -> Result<(), Fault> {
     let (state, reason, next_at, given_back) = match release {
         Release::Retry { at } => (DeliveryState::Pending, None, at, 0),
+        Release::RetryStart { at } => (DeliveryState::Held, Some(HoldReason::StartRetry), at, 0),
         Release::Held {
             reason,
             look_again_at,
@@ -144,7 +151,7 @@ pub(super) async fn release(
     .bind(claim.token.as_str())
     .bind(state.as_str())
     .bind(reason.map(HoldReason::as_str))
-    .bind(ms(next_at))
+    .bind(ms(next_at).min(longest_wait_end))
     .bind(i64::from(given_back))
     .execute(conn)
     .await?;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use the_loop::model::{Ending, PromptPassing};
-use the_loop::process::identity::boot_id;
+use the_loop::process::identity::{Life, boot_id, life};
 
-use crate::hosted::{Hosted, PANE};
+use crate::hosted::{Hosted, PANE, SESSION};
 
 #[test]
 fn a_started_harness_is_recorded_with_its_host_and_its_pane() {
@@ -25,6 +25,23 @@ fn a_started_harness_is_recorded_with_its_host_and_its_pane() {
     assert_eq!(seen, format!("{} {host}", record.pane));
     assert_ne!(host.pid, harness.pid);
     assert_eq!(it.option(), "");
+}
+
+#[test]
+fn a_record_that_could_not_be_written_is_written_while_the_harness_runs() {
+    let mut it = Hosted::new(": > $DIR/runs; exec sleep 600");
+    it.issue();
+    // In the way of the record's draft.
+    let obstacle = it.paths.record().with_extension("new");
+    fs::create_dir(&obstacle).unwrap();
+    it.create(SESSION);
+    it.wait_for_file("runs");
+    assert_eq!(it.record(), None);
+
+    fs::remove_dir(&obstacle).unwrap();
+
+    let (_, harness) = it.wait_until_running();
+    assert_eq!(life(&harness), Life::Running);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
+use the_loop::clock::SystemClock;
 use the_loop::model::{
     AfterEnd, DeliveryId, HostPaths, OwnerId, PromptPassing, Spec, TmuxSocket, WorkItemRef,
 };
@@ -173,8 +174,12 @@ impl Rig {
         let plan = self.plan(number, script);
         let pane = spawned(self.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
         let window = Duration::ZERO;
-        match self.runner.survives(&plan.owner, &pane, window).await {
-            Survival::Alive(target) | Survival::EndedClean(target) => Address {
+        match self
+            .runner
+            .survives(&plan.owner, &pane, window, &SystemClock)
+            .await
+        {
+            Survival::Survived(target) | Survival::EndedClean(target) => Address {
                 name: plan.address.name,
                 owner: Some(plan.owner),
                 target: Some(target),
@@ -197,7 +202,7 @@ impl Rig {
         let pane = spawned(self.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
         let survival = self
             .runner
-            .survives(&plan.owner, &pane, Duration::from_secs(10))
+            .survives(&plan.owner, &pane, Duration::from_secs(10), &SystemClock)
             .await;
         assert!(matches!(survival, Survival::Failed { .. }), "{survival:?}");
         let pane_id = pane.pane.to_string();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{TimeDelta, Utc};
+use the_loop::clock::{ManualClock, SystemClock};
 use the_loop::model::{DeliveryId, Ending, Phase, TmuxSocket};
 use the_loop::process::ticket;
 use the_loop::runner::{
@@ -9,7 +11,7 @@ use the_loop::runner::{
 };
 
 use crate::rig::{Loss, Rig, closed, item, open, respawning, spawned};
-use crate::tmux::wait_for;
+use crate::tmux::{PATIENCE, wait_for};
 
 #[tokio::test]
 async fn a_spawn_is_one_session_with_our_options_and_size() {
@@ -46,10 +48,10 @@ async fn an_agent_that_goes_on_survives_and_its_boot_token_is_set() {
 
     let survival = rig
         .runner
-        .survives(&plan.owner, &pane, Duration::from_millis(50))
+        .survives(&plan.owner, &pane, Duration::from_millis(50), &SystemClock)
         .await;
 
-    let Survival::Alive(target) = survival else {
+    let Survival::Survived(target) = survival else {
         panic!("{survival:?}");
     };
     let address = the_loop::runner::Address {
@@ -62,6 +64,23 @@ async fn an_agent_that_goes_on_survives_and_its_boot_token_is_set() {
 }
 
 #[tokio::test]
+async fn the_window_of_an_agent_that_nobody_watched_counts_from_its_start() {
+    let rig = Rig::new();
+    let plan = rig.plan(1, "exec sleep 600");
+    let pane = spawned(rig.runner.spawn(&plan, &open, &|_| {}).await.unwrap());
+    let window = Duration::from_secs(3600);
+    let later = ManualClock::starting_at(Utc::now() + TimeDelta::hours(1));
+
+    let watched = rig.runner.survives(&plan.owner, &pane, window, &later);
+    let survival = tokio::time::timeout(PATIENCE, watched).await;
+
+    assert!(
+        matches!(survival, Ok(Survival::Survived(_))),
+        "{survival:?}"
+    );
+}
+
+#[tokio::test]
 async fn an_agent_that_ends_with_an_error_is_a_failed_spawn_with_its_last_words() {
     let rig = Rig::new();
     let plan = rig.plan(1, "echo working; echo no such conversation; exit 4");
@@ -69,7 +88,7 @@ async fn an_agent_that_ends_with_an_error_is_a_failed_spawn_with_its_last_words(
 
     let survival = rig
         .runner
-        .survives(&plan.owner, &pane, Duration::from_secs(10))
+        .survives(&plan.owner, &pane, Duration::from_secs(10), &SystemClock)
         .await;
 
     let Survival::Failed { ending, screen } = survival else {
@@ -90,7 +109,7 @@ async fn an_agent_that_is_done_at_once_ended_clean() {
 
     let survival = rig
         .runner
-        .survives(&plan.owner, &pane, Duration::from_secs(10))
+        .survives(&plan.owner, &pane, Duration::from_secs(10), &SystemClock)
         .await;
 
     assert!(matches!(survival, Survival::EndedClean(_)), "{survival:?}");
@@ -172,8 +191,10 @@ async fn a_duplicate_session_that_has_ended_is_cleared_and_spawned_once_more() {
 
     let pane = spawned(runner.spawn(&plan, &open, &|_| {}).await.unwrap());
 
-    let survival = runner.survives(&plan.owner, &pane, Duration::ZERO).await;
-    assert!(matches!(survival, Survival::Alive(_)), "{survival:?}");
+    let survival = runner
+        .survives(&plan.owner, &pane, Duration::ZERO, &SystemClock)
+        .await;
+    assert!(matches!(survival, Survival::Survived(_)), "{survival:?}");
     assert_eq!(rig.session_count(), 1);
 }
 
@@ -188,9 +209,9 @@ async fn a_retained_session_makes_way_for_its_successor() {
 
     let survival = rig
         .runner
-        .survives(&plan.owner, &pane, Duration::ZERO)
+        .survives(&plan.owner, &pane, Duration::ZERO, &SystemClock)
         .await;
-    assert!(matches!(survival, Survival::Alive(_)), "{survival:?}");
+    assert!(matches!(survival, Survival::Survived(_)), "{survival:?}");
     assert_eq!(rig.session_count(), 1);
 }
 
@@ -249,7 +270,7 @@ async fn a_host_without_a_ticket_is_a_spawn_that_failed() {
     if let Ok(SpawnOutcome::Spawned(pane)) = outcome {
         let survival = rig
             .runner
-            .survives(&plan.owner, &pane, Duration::from_secs(10))
+            .survives(&plan.owner, &pane, Duration::from_secs(10), &SystemClock)
             .await;
         assert!(matches!(survival, Survival::Failed { .. }), "{survival:?}");
     }

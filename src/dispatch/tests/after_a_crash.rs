@@ -3,16 +3,17 @@
 use std::os::unix::fs::DirBuilderExt;
 
 use super::*;
-use crate::model::{AfterEnd, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
+use crate::model::{AfterEnd, Ending, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
 use crate::runner::{Field, OptionName};
+use crate::store::NewAttempt;
 
 fn boot(name: &str) -> BootId {
     BootId(name.to_owned())
 }
 
 /// Leaves the files of a host that took its ticket and was cut off.
-fn taken(world: &World, session: &Session, boot: &BootId, phase: Phase) {
-    let paths = HostPaths::new(world.folder.path(), &session.owner);
+fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
+    let paths = HostPaths::new(world.folder.path(), owner);
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -22,10 +23,11 @@ fn taken(world: &World, session: &Session, boot: &BootId, phase: Phase) {
     let pane: PaneId = "%5".parse().unwrap();
     let record = Record {
         v: Record::VERSION,
-        owner: session.owner.clone(),
+        owner: owner.clone(),
         host: gone(),
         boot: boot.clone(),
         pane,
+        started_ms: Some(start().timestamp_millis()),
         phase,
     };
     fs::write(paths.record(), serde_json::to_vec(&record).unwrap()).unwrap();
@@ -60,7 +62,7 @@ async fn a_spawn_that_went_down_with_its_machine_is_made_again_and_marked() {
     let harness = ProcessId { pid: 99, start: 9 };
     taken(
         &world,
-        &session,
+        &session.owner,
         &boot("an earlier boot"),
         Phase::Running { harness },
     );
@@ -79,13 +81,73 @@ async fn a_spawn_that_went_down_with_its_machine_is_made_again_and_marked() {
     assert!(prompt.contains("This may be a repeat"), "{prompt}");
 }
 
+/// The end of a harness that failed so long after its start.
+fn failed_after(time: TimeDelta) -> Phase {
+    Phase::Ended {
+        harness: Some(gone()),
+        ending: Ending::Code(1),
+        at_ms: (start() + time).timestamp_millis(),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_failed_after_its_window_while_nobody_looked_had_its_first_message() {
+    for (ran, state) in [
+        (TimeDelta::seconds(1), DeliveryState::Pending),
+        (TimeDelta::seconds(3), DeliveryState::Delivered),
+    ] {
+        let world = World::new().await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        let session = world.begin_spawn(&claim).await;
+        taken(&world, &session.owner, &boot_id(), failed_after(ran));
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, state, "{ran}");
+        let open = world.session().await.map(|open| open.id);
+        let survived = state == DeliveryState::Delivered;
+        assert_eq!(open, survived.then_some(session.id));
+    }
+}
+
+#[tokio::test]
+async fn a_respawned_agent_that_failed_after_its_window_while_nobody_looked_had_its_message() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    world.store.deduper().begin_attempt(&claim).await.unwrap();
+    let attempt = NewAttempt {
+        owner: OwnerId::mint(),
+        harness_session_id: HarnessSessionId::mint(),
+        resumed: false,
+        boot_delivery: delivery,
+    };
+    let registry = world.store.registry();
+    registry
+        .begin_respawn(&claim, session.id, &attempt)
+        .await
+        .unwrap();
+    let late = failed_after(TimeDelta::seconds(3));
+    taken(&world, &attempt.owner, &boot_id(), late);
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let open = world.session().await.unwrap();
+    assert_eq!(open.owner, attempt.owner);
+    assert_eq!(open.harness_session_id, attempt.harness_session_id);
+    assert_eq!(open.attempt, None);
+}
+
 #[tokio::test]
 async fn a_host_that_was_killed_before_it_started_its_agent_said_nothing() {
     let world = World::new().await;
     let delivery = world.comment(ITEM, 1).await;
     let claim = world.claim_and_die().await;
     let session = world.begin_spawn(&claim).await;
-    taken(&world, &session, &boot_id(), Phase::Starting);
+    taken(&world, &session.owner, &boot_id(), Phase::Starting);
 
     world.work().await;
 
@@ -105,7 +167,7 @@ async fn an_agent_that_runs_without_its_session_is_waited_for() {
     let session = world.begin_spawn(&claim).await;
     taken(
         &world,
-        &session,
+        &session.owner,
         &boot_id(),
         Phase::Running { harness: own() },
     );
@@ -123,7 +185,7 @@ async fn a_spawn_is_looked_for_on_the_server_that_its_ticket_names() {
     let claim = world.claim_and_die().await;
     let session = world.begin_spawn(&claim).await;
     let running = Phase::Running { harness: own() };
-    taken(&world, &session, &boot_id(), running);
+    taken(&world, &session.owner, &boot_id(), running);
     let then = TmuxSocket::Path("/then/socket".into());
     take_ticket(&world, &session, &then);
     world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
@@ -245,7 +307,7 @@ async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told
     let orphan = orphan(&world).await;
     taken(
         &world,
-        &orphan,
+        &orphan.owner,
         &boot_id(),
         Phase::Running { harness: own() },
     );

@@ -6,7 +6,10 @@
 mod after_a_crash;
 mod given_up;
 mod occupied;
+mod order;
 mod pace;
+mod resuming;
+mod starting;
 
 use std::fs;
 use std::sync::Mutex;
@@ -193,10 +196,14 @@ impl World {
             items: vec![sighting(text)],
             ..Acceptance::default()
         });
+        let deduper = self.store.deduper();
         for delivery in &accepted.await.sightings[0].deliveries {
-            let queue = self.store.queue();
-            let reason = crate::model::DropReason::ByOperator;
-            assert!(queue.drop_one(*delivery, reason).await.unwrap());
+            let claim = deduper.claim(*delivery, &dead_owner()).await.unwrap();
+            let dropped = Settlement::Dropped(crate::model::DropReason::AwaitingStart);
+            deduper
+                .settle(&claim.unwrap(), dropped, None)
+                .await
+                .unwrap();
         }
     }
 
@@ -206,6 +213,10 @@ impl World {
 
     async fn comment(&self, text: &str, id: u64) -> DeliveryId {
         self.arrive(comment(text, id), Class::Event).await
+    }
+
+    async fn command(&self, event: Event) -> DeliveryId {
+        self.arrive(event, Class::Control).await
     }
 
     async fn arrive(&self, event: Event, class: Class) -> DeliveryId {
@@ -241,11 +252,8 @@ impl World {
 
     /// Claims what is due as a process that ended together with an earlier boot.
     async fn claim_and_die(&self) -> Claim {
-        let owner = ClaimOwner {
-            process: ProcessId { pid: 77, start: 7 },
-            boot: BootId("an earlier boot".to_owned()),
-        };
-        let claim = self.store.deduper().claim_next(&owner, &|_, _| false).await;
+        let deduper = self.store.deduper();
+        let claim = deduper.claim_next(&dead_owner(), &|_, _| false).await;
         claim.unwrap().expect("something is due")
     }
 
@@ -286,6 +294,13 @@ impl World {
             .await
             .unwrap();
         self.session().await.unwrap()
+    }
+}
+
+fn dead_owner() -> ClaimOwner {
+    ClaimOwner {
+        process: ProcessId { pid: 77, start: 7 },
+        boot: BootId("an earlier boot".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! First spawns where an agent, or what is left of a spawn, is in the way.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use super::*;
 use crate::model::{AfterEnd, HostPaths, PromptPassing, Spec};

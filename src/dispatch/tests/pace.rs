@@ -52,7 +52,7 @@ async fn a_dispatcher_without_a_free_place_does_not_look_for_what_is_due() {
 async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
     let world = World::new().await;
     let session = world.active_session(Agent::Runs).await;
-    world.arrive(comment(ITEM, 1), Class::Control).await;
+    world.command(comment(ITEM, 1)).await;
     let first = world.claim_and_die().await;
     let at = world.clock.now() + TimeDelta::seconds(60);
     let release = Release::Retry { at };
@@ -62,7 +62,7 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
         .release(&first, release)
         .await
         .unwrap();
-    world.arrive(comment(ITEM, 2), Class::Control).await;
+    world.command(comment(ITEM, 2)).await;
     let event = world.comment(ITEM, 3).await;
     world.tmux(move |call| {
         if is_paste(call) {
@@ -76,6 +76,38 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
     worked.await.expect("it does not go round in circles");
 
     assert_eq!(world.state(event).await, DeliveryState::Delivered);
+}
+
+#[tokio::test]
+async fn the_first_answer_of_a_silent_tmux_lets_everything_go_on() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    world.know("github:o/r#2").await;
+    let first = world.comment(ITEM, 1).await;
+    let second = world.comment("github:o/r#2", 2).await;
+    let deduper = world.store.deduper();
+    for (claim, wait) in [
+        (world.claim_and_die().await, 0),
+        (world.claim_and_die().await, 10),
+    ] {
+        let held = Release::Held {
+            reason: crate::model::HoldReason::TmuxSilent,
+            look_again_at: start() + TimeDelta::seconds(wait),
+        };
+        deduper.release(&claim, held).await.unwrap();
+    }
+    world.tmux(move |call| {
+        if is_paste(call) {
+            said("loop-done|1\n".to_owned())
+        } else {
+            token(&session, "")
+        }
+    });
+
+    world.work().await;
+
+    assert_eq!(world.state(first).await, DeliveryState::Delivered);
+    assert_eq!(world.attempts(second).await, 1, "it did not wait");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +125,7 @@ async fn an_enter_is_pressed_however_long_somebody_scrolls() {
         if call.commands.len() == 2 {
             return said("loop-is|1\nloop-client|0\n".to_owned());
         }
-        let look = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let look = count.fetch_add(1, Ordering::SeqCst);
         let (mode, enter) = if look < 40 { ("1", "7") } else { ("0", "") };
         said(format!("loop-is|$3|{shown}|{mode}|{enter}\n"))
     });
@@ -117,7 +149,7 @@ async fn an_enter_is_pressed_however_long_somebody_scrolls() {
     )
     .await;
 
-    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 41);
+    assert_eq!(asked.load(Ordering::SeqCst), 41);
     assert!(watched.begin(&owner), "the watch is over");
 }
 

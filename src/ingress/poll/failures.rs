@@ -72,7 +72,8 @@ impl Failures {
     pub(super) fn may_ask(&self, what: &str, now: DateTime<Utc>) -> bool {
         self.all()
             .get(what)
-            .is_none_or(|failing| failing.ask_at <= now)
+            // A clock that was put back must not put it off for as long.
+            .is_none_or(|failing| failing.ask_at <= now || failing.ask_at - now > LONGEST)
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Failing>> {
@@ -115,6 +116,17 @@ mod tests {
         failures.worked("x");
         assert!(failures.may_ask("x", now));
         assert_eq!(failures.failed("x", "other", MINUTE, now), Worth::Saying);
+    }
+
+    #[test]
+    fn a_clock_that_is_put_back_keeps_nothing_from_being_asked_again() {
+        let failures = Failures::default();
+        let now = DateTime::UNIX_EPOCH + TimeDelta::days(1);
+        for _ in 0..3 {
+            failures.failed("x", "no", MINUTE, now);
+        }
+        assert!(!failures.may_ask("x", now));
+        assert!(failures.may_ask("x", now - TimeDelta::hours(20)));
     }
 
     #[test]

@@ -97,19 +97,6 @@ async fn a_version_that_comes_late_replaces_nothing_newer() {
 }
 
 #[tokio::test]
-async fn a_deleted_text_is_not_delivered() {
-    let world = World::new().await;
-    world.know("o/r#1").await;
-    world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
-
-    let key = comment("o/r#1", 1, "gone").key;
-    let withdrawn = world.store.inbox().withdraw(&key).await.unwrap();
-
-    assert_eq!(withdrawn.len(), 1);
-    assert!(world.claim().await.is_none());
-}
-
-#[tokio::test]
 async fn baselined_and_dropped_events_are_known_and_never_said() {
     let world = World::new().await;
     world.know("o/r#1").await;

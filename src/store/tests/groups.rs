@@ -2,12 +2,16 @@ use super::*;
 use crate::model::HoldReason;
 
 fn line(id: u64, review_id: u64) -> Event {
+    version(id, review_id, "v1")
+}
+
+fn version(id: u64, review_id: u64, version: &str) -> Event {
     Event {
         key: EventKey::new(
             "github.com",
             EventKind::ReviewComment,
             &id.to_string(),
-            "v1",
+            version,
         ),
         kind: EventKind::ReviewComment,
         detail: Detail::Line {
@@ -130,8 +134,11 @@ async fn a_review_keeps_the_name_of_its_message_when_its_first_row_leaves_it() {
     deduper.begin_attempt(&claim).await.unwrap();
     let retry = Release::Retry { at: at(4) };
     deduper.release(&claim, retry).await.unwrap();
-    let withdrawn = world.store.inbox().withdraw(&line(1, 9).key).await.unwrap();
-    assert_eq!(withdrawn, [claim.first().id]);
+    let edited = world.arrive(version(1, 9, "v2"), EVENT).await;
+    assert!(
+        matches!(&edited, ArrivalOutcome::New { superseded, .. } if *superseded == [claim.first().id]),
+        "{edited:?}"
+    );
     world.pass(10);
 
     let again = world.claimed().await;

@@ -1,5 +1,4 @@
 use super::*;
-use crate::model::DropReason;
 
 async fn given_up(world: &World, version: &str, rearm: Rearm) -> DeliveryId {
     let delivery = world.comment("o/r#1").await;
@@ -137,20 +136,6 @@ async fn status_sees_what_is_not_done() {
         queue.list(QueueFilter::Of(&whose), 10).await.unwrap().len(),
         3
     );
-    assert!(
-        queue
-            .drop_one(open[1].delivery, DropReason::ByOperator)
-            .await
-            .unwrap()
-    );
-    assert_eq!(
-        queue
-            .drop_queued(&item("o/r#2"), DropReason::ByOperator)
-            .await
-            .unwrap(),
-        1
-    );
-    assert_eq!(queue.counts().await.unwrap().pending, 0);
 }
 
 #[tokio::test]
@@ -182,21 +167,4 @@ async fn old_texts_are_forgotten_but_not_their_keys_nor_what_may_be_tried_again(
         1
     );
     assert!(world.claim().await.is_some());
-}
-
-#[tokio::test]
-async fn an_item_is_forgotten_only_when_nothing_of_it_is_under_way() {
-    let world = World::new().await;
-    world.know("o/r#1").await;
-    let session = world.session("o/r#1").await;
-    let ledger = world.store.ledger();
-    let gone = item("o/r#1");
-    assert!(!ledger.forget(&gone).await.unwrap());
-    let close = SessionChange::Close(session.id);
-    world.store.registry().change(&close).await.unwrap();
-
-    assert!(ledger.forget(&gone).await.unwrap());
-
-    assert_eq!(ledger.items(ItemFilter::All).await.unwrap(), []);
-    assert!(world.see(sighting("o/r#1")).await.first_sight);
 }

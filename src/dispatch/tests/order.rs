@@ -1,0 +1,71 @@
+//! Which command of a work item goes first.
+
+use super::*;
+use crate::model::{DropReason, OperatorCommand};
+
+fn text(body: &str, id: u64) -> Event {
+    Event {
+        body: body.to_owned(),
+        ..comment(ITEM, id)
+    }
+}
+
+fn operator(command: OperatorCommand, id: u64) -> Event {
+    Event {
+        kind: EventKind::Command,
+        key: EventKey::new("github.com", EventKind::Command, &id.to_string(), "1"),
+        detail: Detail::Command { command },
+        ..comment(ITEM, id)
+    }
+}
+
+async fn reason(world: &World, delivery: DeliveryId) -> Option<String> {
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    row.reason
+}
+
+#[tokio::test]
+async fn a_command_that_comes_after_a_failing_start_replaces_it_at_once() {
+    let close = OperatorCommand::Close {
+        tmux: crate::model::TmuxFate::AsConfigured,
+    };
+    for (later, why) in [
+        (text("the-loop stop", 2), DropReason::SessionStopped),
+        (text("the-loop pause", 2), DropReason::SessionPaused),
+        (
+            operator(OperatorCommand::Pause, 2),
+            DropReason::SessionPaused,
+        ),
+        (operator(close, 2), DropReason::SessionStopped),
+    ] {
+        let world = World::new().await;
+        let start = world.command(text("the-loop start", 1)).await;
+        world.work().await;
+        assert_eq!(world.state(start).await, DeliveryState::Held);
+        assert_eq!(reason(&world, start).await.as_deref(), Some("start-retry"));
+        assert_eq!(world.attempts(start).await, 1);
+
+        let later = world.command(later).await;
+        world.work().await;
+
+        assert_eq!(world.state(later).await, DeliveryState::Dropped);
+        assert_eq!(reason(&world, later).await.as_deref(), Some("no-session"));
+        assert_eq!(world.state(start).await, DeliveryState::Dropped);
+        assert_eq!(reason(&world, start).await.as_deref(), Some(why.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_failing_start_that_nothing_replaces_is_tried_until_its_budget_is_spent() {
+    let world = World::new().await;
+    let start = world.command(text("the-loop start", 1)).await;
+    world.work().await;
+    world.work().await;
+    assert_eq!(world.attempts(start).await, 1, "not before its time");
+
+    world.pass(60);
+    world.work().await;
+
+    assert_eq!(world.attempts(start).await, 2);
+    assert_eq!(world.state(start).await, DeliveryState::Abandoned);
+}

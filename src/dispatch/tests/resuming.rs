@@ -1,0 +1,68 @@
+//! What a resumed agent that failed says about its conversation.
+
+use super::*;
+use crate::model::{Ending, HostPaths, Phase, Record};
+
+/// Lets tmux make every session, and its host record this end of the agent at once.
+fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
+    let owners = Arc::new(Mutex::new(Vec::new()));
+    let (made, root) = (Arc::clone(&owners), world.folder.path().to_owned());
+    world.tmux(move |call| {
+        let Some(TmuxCommand::NewSession { name, program, .. }) = call.commands.first() else {
+            return no_server(call);
+        };
+        let ticket = std::path::Path::new(&program[2]);
+        let folder = ticket.parent().unwrap().file_name().unwrap();
+        let owner: OwnerId = folder.to_str().unwrap().parse().unwrap();
+        let paths = HostPaths::new(&root, &owner);
+        fs::rename(paths.spec(), paths.taken()).unwrap();
+        let record = Record {
+            v: Record::VERSION,
+            owner: owner.clone(),
+            host: gone(),
+            boot: boot_id(),
+            pane: "%5".parse().unwrap(),
+            started_ms: None,
+            phase: Phase::Ended {
+                harness: None,
+                ending: ending.clone(),
+                at_ms: 0,
+            },
+        };
+        fs::write(paths.record(), serde_json::to_vec(&record).unwrap()).unwrap();
+        made.lock().unwrap().push(owner.clone());
+        let pid = own().pid;
+        said(format!(
+            "loop-made|{pid}|$3|%5|{pid}|/nowhere/socket\nloop-ready|{owner}|{name}\n"
+        ))
+    });
+    owners
+}
+
+#[tokio::test]
+async fn only_an_agent_that_gave_up_by_itself_loses_its_conversation() {
+    for (ending, attempts) in [
+        (Ending::Failed("no such program".to_owned()), 1),
+        (Ending::Signal(9), 1),
+        (Ending::Signal(15), 1),
+        (Ending::Signal(6), 2),
+        (Ending::Code(1), 2),
+    ] {
+        let world = World::new().await;
+        world.configure(&json!({
+            "harnesses": { "agent": { "command": "/bin/true", "resumeArgs": ["{sessionId}"] } },
+        }));
+        let before = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let owners = every_agent_ends(&world, ending.clone());
+
+        world.work().await;
+
+        assert_eq!(owners.lock().unwrap().len(), attempts, "{ending:?}");
+        assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+        assert_eq!(world.attempts(delivery).await, 1);
+        let after = world.session().await.unwrap();
+        assert_eq!(after.harness_session_id, before.harness_session_id);
+        assert_eq!(after.attempt, None);
+    }
+}
