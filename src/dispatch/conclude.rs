@@ -65,6 +65,8 @@ pub(super) enum Step {
     Delivery,
     /// The first spawn of an item.
     FirstSpawn,
+    /// Any: the work broke down, which `dispatch.error` has said.
+    BrokenDown,
 }
 
 impl Conclusion {
@@ -178,7 +180,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             self.deduper.release(claim, Release::Retry { at }).await?;
         } else {
             let rearm = match failure.step {
-                Step::Delivery => Rearm::ByAnotherVersion,
+                Step::Delivery | Step::BrokenDown => Rearm::ByAnotherVersion,
                 Step::FirstSpawn => Rearm::ByHand,
             };
             self.deduper
@@ -193,18 +195,22 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .await?;
         }
         let goes_on = again || failure.undecided_until.is_some();
-        for row in &claim.rows {
-            self.log.emit(&records::failed(
-                claim,
-                row,
-                &failure.error,
-                config.polling.max_retries,
-                goes_on,
-            ));
+        if failure.step != Step::BrokenDown {
+            for row in &claim.rows {
+                self.log.emit(&records::failed(
+                    claim,
+                    row,
+                    &failure.error,
+                    config.polling.max_retries,
+                    goes_on,
+                ));
+            }
         }
         if !goes_on {
             self.log.emit(&match failure.step {
-                Step::Delivery => records::gave_up_comment(claim, &failure.error),
+                Step::Delivery | Step::BrokenDown => {
+                    records::gave_up_comment(claim, &failure.error)
+                }
                 Step::FirstSpawn => records::gave_up_spawn(claim, &failure.error),
             });
         }

@@ -167,8 +167,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(text) => text,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        let life = (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE);
-        let expires_at = self.clock.now() + life;
+        let expires_at = self.clock.now() + self.paste_life();
         let intent = Intent {
             owner: session.owner.clone(),
             expires_at,
@@ -229,6 +228,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ok(Conclusion::failed(Step::Delivery, error).undecided_until(after(expires_at)))
             }
         }
+    }
+
+    /// How long a paste may still take effect once tmux was asked for it.
+    pub(super) fn paste_life(&self) -> Duration {
+        (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE)
     }
 
     /// Tells whether the harness ended while the text was on its way to it.
@@ -337,7 +341,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 }
 
 /// The guard of a paste counts whole seconds.
-fn after(expiry: DateTime<Utc>) -> DateTime<Utc> {
+pub(super) fn after(expiry: DateTime<Utc>) -> DateTime<Utc> {
     expiry + TimeDelta::seconds(1)
 }
 

@@ -4,11 +4,12 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 mod after_a_crash;
+mod broken;
 mod given_up;
 mod pace;
 
 use std::fs;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::clock::ManualClock;
 use crate::config::Environment;
+use crate::eventlog::Record;
 use crate::model::{
     BootId, Class, DeliveryState, Detail, Edit, Event, EventKey, EventKind, HarnessSessionId,
     ItemKind, Login, OwnerId, ProcessId, Session, Source, TmuxSocket, TmuxTarget,
@@ -38,7 +40,9 @@ struct ScriptedTmux(Arc<Mutex<Script>>);
 
 impl TmuxServer for ScriptedTmux {
     async fn call(&self, invocation: &Invocation) -> Result<Answer, Unanswered> {
-        (self.0.lock().unwrap())(invocation)
+        // A script may panic, which is what its test is about.
+        let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        script(invocation)
     }
 
     async fn version(&self) -> Result<String, Unanswered> {
@@ -80,6 +84,7 @@ struct World {
     store: Store,
     dispatcher: Dispatcher<ScriptedTmux, LocalMachine>,
     tmux: Arc<Mutex<Script>>,
+    records: Arc<Mutex<Vec<Record>>>,
     publish: watch::Sender<Arc<Config>>,
 }
 
@@ -128,6 +133,7 @@ impl World {
             .unwrap();
         let tmux: Arc<Mutex<Script>> = Arc::new(Mutex::new(Box::new(no_server)));
         let (publish, config) = watch::channel(Arc::new(config(&folder, &json!({}))));
+        let records: Arc<Mutex<Vec<Record>>> = Arc::default();
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
             runner: TmuxRunner::new(
@@ -141,7 +147,10 @@ impl World {
                 socket: "/nowhere/socket".into(),
             },
             config,
-            log: EventLog::disabled(Source::Poll),
+            log: EventLog::disabled(Source::Poll).observed_by({
+                let records = Arc::clone(&records);
+                move |record| records.lock().unwrap().push(record.clone())
+            }),
             clock: shared,
             owner: ClaimOwner {
                 process: own(),
@@ -158,6 +167,7 @@ impl World {
             store,
             dispatcher,
             tmux,
+            records,
             publish,
         };
         world.know(ITEM).await;
@@ -165,7 +175,16 @@ impl World {
     }
 
     fn tmux(&self, script: impl FnMut(&Invocation) -> Result<Answer, Unanswered> + Send + 'static) {
-        *self.tmux.lock().unwrap() = Box::new(script);
+        *self.tmux.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(script);
+    }
+
+    /// What the event log was told of these types, oldest first.
+    fn records(&self, types: &[&str]) -> Vec<Record> {
+        let records = self.records.lock().unwrap();
+        let wanted = records
+            .iter()
+            .filter(|record| types.contains(&record.event.as_str()));
+        wanted.cloned().collect()
     }
 
     fn configure(&self, change: &serde_json::Value) {
