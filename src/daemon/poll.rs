@@ -20,6 +20,7 @@ use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::model::text::count;
+use crate::process::panic::{Panicked, caught};
 use crate::store::{SessionFilter, StoreError};
 
 /// How often a running poller tidies up.
@@ -68,6 +69,9 @@ pub enum PollError {
     /// The dispatcher failed.
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
+    /// The daemon itself panicked.
+    #[error(transparent)]
+    BrokeDown(#[from] Panicked),
     /// Signals could not be handled.
     #[error("cannot install the signal handlers: {0}")]
     Signals(#[source] std::io::Error),
@@ -189,21 +193,17 @@ pub async fn run_poll(
     )?;
     observer(PollNews::Ready);
     daemon.announce_start(options.run);
-    daemon.rearm().await;
-    daemon.check_in().await;
-    let report = match options.run {
-        Run::Once => Box::pin(daemon.once()).await?,
-        Run::Forever => Box::pin(daemon.forever(options.standing)).await?,
-    };
+    let ended = caught(Box::pin(daemon.run(options))).await;
+    let ended = ended.unwrap_or_else(|panicked| Err(panicked.into()));
     observer(PollNews::Ended);
     daemon.services.log.emit(&Decision::PollerStopped {
         cycles: tally.cycles(),
         signal: None,
-        error: None,
+        error: ended.as_ref().err().map(ToString::to_string),
     });
     daemon.services.store.close().await;
     Ok(PollEnd {
-        report,
+        report: ended?,
         delivered: tally.delivered(),
         failed: tally.failed(),
     })
@@ -288,6 +288,15 @@ impl Daemon {
         }
     }
 
+    async fn run(&self, options: &PollOptions) -> Result<CycleReport, PollError> {
+        self.rearm().await;
+        self.check_in().await;
+        match options.run {
+            Run::Once => self.once().await,
+            Run::Forever => self.forever(options.standing).await,
+        }
+    }
+
     async fn once(&self) -> Result<CycleReport, PollError> {
         let report = self.poller.cycle(&self.stop).await;
         self.tally.cycle();
@@ -298,18 +307,27 @@ impl Daemon {
     }
 
     async fn forever(&self, standing: StandingNews) -> Result<CycleReport, PollError> {
-        let work = tokio::spawn({
-            let (dispatcher, stop) = (self.dispatcher.clone(), self.stop.clone());
-            async move {
-                let ended = dispatcher.run(stop.clone()).await;
-                // A dispatcher that failed takes the poller with it: half a daemon helps nobody.
-                stop.cancel();
-                ended
-            }
-        });
+        // One that fails takes the other with it, in order: half a daemon helps nobody.
+        let dispatches = async {
+            let ended = caught(self.dispatcher.run(self.stop.clone())).await;
+            self.stop.cancel();
+            ended
+        };
+        let cycles = async {
+            let ended = caught(self.cycles(standing)).await;
+            self.stop.cancel();
+            ended
+        };
+        let (dispatched, last) = tokio::join!(Box::pin(dispatches), Box::pin(cycles));
+        dispatched??;
+        Ok(last?)
+    }
+
+    /// Cycle after cycle until the stop, with what is done beside it; returns the last report.
+    async fn cycles(&self, standing: StandingNews) -> CycleReport {
         let next_cycle_at = Arc::new(Mutex::new(None));
         let mut last = CycleReport::default();
-        let cycles = Box::pin(self.poller.run(&self.stop, |report| {
+        let cycles = self.poller.run(&self.stop, |report| {
             self.tally.cycle();
             let interval = self.services.config.borrow().polling.interval;
             let now = self.services.clock.now();
@@ -318,17 +336,13 @@ impl Daemon {
                 Some((next, report.rate.clone()));
             self.beat(report, Some(next));
             last = report.clone();
-        }));
+        });
         tokio::select! {
             () = cycles => {}
             () = self.show_standing(&next_cycle_at), if standing == StandingNews::EverySecond => {}
             () = self.keep_tidy() => {}
         }
-        match work.await {
-            Ok(ended) => ended?,
-            Err(error) => tracing::error!("the dispatcher ended unexpectedly: {error}"),
-        }
-        Ok(last)
+        last
     }
 
     /// Tidies up from time to time; never ends.
@@ -425,7 +439,7 @@ impl Tally {
     fn count(&self, record: &Record) {
         let counter = match record.event.as_str() {
             "dispatch.succeeded" => &self.delivered,
-            "dispatch.failed" => &self.failed,
+            "dispatch.failed" | "dispatch.error" => &self.failed,
             _ => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
