@@ -49,10 +49,11 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     let ended = setup::block_on(async {
         let live = Live::new(&loaded, &options, global.verbosity(), global.log_format);
         let live = if args.detached { live.report() } else { live };
-        // A log file takes everything at once, and one run may wait for who reads it.
-        if options.run == Run::Forever
-            && !args.detached
-            && let Err(error) = screen::write_from_thread()
+        // Decisions are shown while the store is being written, which must not wait for a reader; one
+        // run waits at its end. A log file takes everything at once.
+        let patience = (options.run == Run::Forever).then_some(screen::LAST_WORDS);
+        if !args.detached
+            && let Err(error) = screen::write_from_thread(patience)
         {
             tracing::warn!("cannot write from a thread of its own: {error}");
         }

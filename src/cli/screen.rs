@@ -19,8 +19,8 @@ use crate::process::detach::terminal_width;
 /// How many pieces wait for a terminal that takes none; what comes after them is counted, not kept.
 const WAITING: usize = 1024;
 
-/// How long the end waits for a terminal to take what is left.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a daemon's end waits for a terminal to take what is left.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// One per process, as there is one terminal.
 static WAY: Mutex<Way> = Mutex::new(Way::Direct(Screen { last: None }));
@@ -34,6 +34,7 @@ enum Way {
     Thread {
         pieces: SyncSender<Piece>,
         ended: Receiver<()>,
+        patience: Option<Duration>,
         missed: u64,
     },
     /// The terminal did not take the last words either: nothing is written any more.
@@ -50,11 +51,11 @@ enum Piece {
     Log(Vec<u8>),
 }
 
-/// Lets a thread write from here to [`end`].
+/// Lets a thread write from here to [`end`], which waits so long for the last words, or for ever.
 ///
 /// # Errors
 /// The system has no thread to give; pieces are then written directly.
-pub(super) fn write_from_thread() -> io::Result<()> {
+pub(super) fn write_from_thread(patience: Option<Duration>) -> io::Result<()> {
     let (pieces, waiting) = sync_channel(WAITING);
     let (end, ended) = sync_channel(1);
     thread::Builder::new()
@@ -71,6 +72,7 @@ pub(super) fn write_from_thread() -> io::Result<()> {
     *way() = Way::Thread {
         pieces,
         ended,
+        patience,
         missed: 0,
     };
     Ok(())
@@ -94,9 +96,18 @@ pub(super) fn end() {
             screen.end();
             *way = Way::Direct(screen);
         }
-        Way::Thread { pieces, ended, .. } => {
+        Way::Thread {
+            pieces,
+            ended,
+            patience,
+            ..
+        } => {
             drop(pieces);
-            if ended.recv_timeout(LAST_WORDS).is_ok() {
+            let all_written = match patience {
+                Some(patience) => ended.recv_timeout(patience).is_ok(),
+                None => ended.recv().is_ok(),
+            };
+            if all_written {
                 *way = Way::Direct(Screen { last: None });
             }
         }

@@ -21,7 +21,7 @@ use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::model::text::count;
 use crate::process::panic::{Panicked, caught};
-use crate::store::{SessionFilter, StoreError};
+use crate::store::{Rearmed, SessionFilter, StoreError};
 
 /// How often a running poller tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -384,19 +384,16 @@ impl Daemon {
     /// Gives what another version of this program gave up a new chance, once (AC11).
     async fn rearm(&self) {
         let version = env!("CARGO_PKG_VERSION");
-        match self.services.store.queue().rearm_given_up(version).await {
-            Ok(rearmed) => {
-                for one in rearmed {
-                    self.services.log.emit(&Decision::PollRearmed {
-                        work_item: one.item,
-                        deliveries: vec![one.delivery],
-                        version: version.to_owned(),
-                    });
-                }
-            }
-            Err(error) => {
-                tracing::error!("cannot look for events that another version gave up: {error}");
-            }
+        let say = |one: &Rearmed| {
+            self.services.log.emit(&Decision::PollRearmed {
+                work_item: one.item.clone(),
+                deliveries: vec![one.delivery],
+                version: version.to_owned(),
+            });
+        };
+        let queue = self.services.store.queue();
+        if let Err(error) = queue.rearm_given_up_saying(version, say).await {
+            tracing::error!("cannot look for events that another version gave up: {error}");
         }
     }
 

@@ -217,12 +217,28 @@ impl Queue {
     /// # Errors
     /// When the database cannot be written; then nothing was re-armed.
     pub async fn rearm_given_up(&self, running: &str) -> Result<Vec<Rearmed>, StoreError> {
-        self.rearm_all(running)
+        self.rearm_given_up_saying(running, |_| {}).await
+    }
+
+    /// Re-arms them, and says so of each just before the commit.
+    ///
+    /// # Errors
+    /// As [`rearm_given_up`](Self::rearm_given_up).
+    pub async fn rearm_given_up_saying(
+        &self,
+        running: &str,
+        say: impl FnMut(&Rearmed) + Send,
+    ) -> Result<Vec<Rearmed>, StoreError> {
+        self.rearm_all(running, say)
             .await
             .map_err(self.store.explain("re-arming given-up deliveries"))
     }
 
-    async fn rearm_all(&self, running: &str) -> Result<Vec<Rearmed>, Fault> {
+    async fn rearm_all(
+        &self,
+        running: &str,
+        say: impl FnMut(&Rearmed) + Send,
+    ) -> Result<Vec<Rearmed>, Fault> {
         let now = self.store.now_ms();
         let wanted = sqlx::query(
             "SELECT d.id, w.ref, e.key FROM deliveries d JOIN events e ON e.id = d.event_id \
@@ -250,6 +266,7 @@ impl Queue {
             .await?;
             remember_give_up(&mut tx, row.id(), running).await?;
         }
+        rearmed.iter().for_each(say);
         tx.commit().await?;
         Ok(rearmed)
     }

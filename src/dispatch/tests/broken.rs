@@ -9,6 +9,12 @@ fn breaks_down(_: &Invocation) -> Result<Answer, Unanswered> {
     panic!("a defect")
 }
 
+fn silent() -> Unanswered {
+    Unanswered::Silent {
+        next: Duration::from_secs(1),
+    }
+}
+
 fn retried(record: &Record) -> bool {
     record.fields.get("will_retry") == Some(&json!(true))
 }
@@ -84,4 +90,38 @@ async fn a_spawn_that_breaks_down_is_given_up_without_a_session_in_the_way() {
 
     assert_eq!(world.state(delivery).await, DeliveryState::Abandoned);
     assert!(world.session().await.is_none());
+}
+
+#[tokio::test]
+async fn nothing_is_settled_or_given_back_before_its_line_is_in_the_event_log() {
+    for (line, state) in [
+        ("dispatch.dropped", DeliveryState::Dropped),
+        ("dispatch.held", DeliveryState::Held),
+        ("poll.comment_failed", DeliveryState::Abandoned),
+    ] {
+        let world = World::new().await;
+        match state {
+            DeliveryState::Dropped => world.configure(&json!({ "routing.authorizedUsers": [] })),
+            DeliveryState::Held => world.tmux(|_| Err(silent())),
+            _ => world.configure(&json!({
+                "polling.maxRetries": 1,
+                "harnesses": { "agent": { "command": "/nowhere/agent" } },
+            })),
+        }
+        world.active_session(Agent::Runs).await;
+        let delivery = world.comment(ITEM, 1).await;
+        world.break_at(line);
+
+        world.work().await;
+        assert_eq!(
+            world.state(delivery).await,
+            DeliveryState::Pending,
+            "{line}"
+        );
+        world.pass(60);
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, state);
+        assert_eq!(world.records(&[line]).len(), 2, "{line}");
+    }
 }

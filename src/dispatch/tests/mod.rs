@@ -85,6 +85,7 @@ struct World {
     dispatcher: Dispatcher<ScriptedTmux, LocalMachine>,
     tmux: Arc<Mutex<Script>>,
     records: Arc<Mutex<Vec<Record>>>,
+    breaks_at: Arc<Mutex<Option<&'static str>>>,
     publish: watch::Sender<Arc<Config>>,
 }
 
@@ -134,6 +135,7 @@ impl World {
         let tmux: Arc<Mutex<Script>> = Arc::new(Mutex::new(Box::new(no_server)));
         let (publish, config) = watch::channel(Arc::new(config(&folder, &json!({}))));
         let records: Arc<Mutex<Vec<Record>>> = Arc::default();
+        let breaks_at: Arc<Mutex<Option<&'static str>>> = Arc::default();
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
             runner: TmuxRunner::new(
@@ -148,8 +150,12 @@ impl World {
             },
             config,
             log: EventLog::disabled(Source::Poll).observed_by({
-                let records = Arc::clone(&records);
-                move |record| records.lock().unwrap().push(record.clone())
+                let (records, breaks_at) = (Arc::clone(&records), Arc::clone(&breaks_at));
+                move |record| {
+                    records.lock().unwrap().push(record.clone());
+                    let breaks = breaks_at.lock().unwrap().take_if(|at| *at == record.event);
+                    assert!(breaks.is_none(), "a defect");
+                }
             }),
             clock: shared,
             owner: ClaimOwner {
@@ -168,6 +174,7 @@ impl World {
             dispatcher,
             tmux,
             records,
+            breaks_at,
             publish,
         };
         world.know(ITEM).await;
@@ -185,6 +192,11 @@ impl World {
             .iter()
             .filter(|record| types.contains(&record.event.as_str()));
         wanted.cloned().collect()
+    }
+
+    /// Lets the work break down once this was written to the event log.
+    fn break_at(&self, event: &'static str) {
+        *self.breaks_at.lock().unwrap() = Some(event);
     }
 
     fn configure(&self, change: &serde_json::Value) {

@@ -36,6 +36,8 @@ async fn a_cycle_that_breaks_down_says_so_and_the_next_one_loses_nothing() {
     rig.comment(issue, "ada", "again");
     rig.look().await;
     assert_eq!(rig.hear_texts().await, ["hello", "again"]);
+    // Nothing is accepted before its line is in the event log; here it is there twice.
+    assert_eq!(rig.said(&["inbox.accepted"]).len(), 3);
 }
 
 #[tokio::test]
