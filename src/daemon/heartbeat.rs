@@ -54,7 +54,7 @@ pub fn path(state_root: &Path) -> PathBuf {
     state_root.join("poll-status.json")
 }
 
-/// Replaces the heartbeat.
+/// Replaces the heartbeat; a small write to the page cache that is never waited on.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -163,7 +163,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             &claim.others(),
             Repeat::No,
         );
-        let text = match message::fit(&text, &session.cwd, claim.first().id) {
+        let text = match message::fit(&text, &session.cwd, claim.first().id).await {
             Ok(text) => text,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
