@@ -156,7 +156,9 @@ pub(super) fn list(
         Some(StatusFilter::Closed) => SessionFilter::In(SessionStatus::Closed),
     };
     let rows = setup::block_on(async {
-        let store = open_store(config).await?;
+        let Some(store) = open_store(config).await? else {
+            return Ok(Vec::new());
+        };
         let faces = store.registry().faces(filter).await?;
         let rows: Vec<Row> = faces.into_iter().map(Row::from).collect();
         store.close().await;
