@@ -1,12 +1,17 @@
 //! The poll daemon: lock, parts, cycles beside dispatches, and an orderly end.
 
+mod news;
+mod outcome;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
+
+pub use news::{PollNews, PollObserver, Standing, StandingNews};
+pub use outcome::PollEnd;
 
 use super::heartbeat::{self, CycleSummary, Heartbeat};
 use super::lock::{InstanceLock, LockError};
@@ -15,13 +20,13 @@ use super::signals;
 use super::tidy::tidy;
 use crate::config::Config;
 use crate::dispatch::DispatchError;
-use crate::eventlog::{Decision, Record};
+use crate::eventlog::Decision;
 use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
-use crate::model::text::count;
 use crate::process::panic::{Panicked, caught};
 use crate::store::{Rearmed, SessionFilter, StoreError};
+use outcome::Tally;
 
 /// How often a running poller tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -48,15 +53,6 @@ pub struct PollOptions {
     pub standing: StandingNews,
 }
 
-/// Whether the observer is told how things stand, which is counted in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StandingNews {
-    /// About once a second.
-    EverySecond,
-    /// Nobody looks.
-    Never,
-}
-
 /// Why the poller did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
@@ -76,79 +72,6 @@ pub enum PollError {
     #[error("cannot install the signal handlers: {0}")]
     Signals(#[source] std::io::Error),
 }
-
-/// How a poller ended.
-#[derive(Debug)]
-pub struct PollEnd {
-    /// The last cycle.
-    pub report: CycleReport,
-    /// Deliveries that reached their session since the start.
-    pub delivered: u64,
-    /// Attempts that failed since the start.
-    pub failed: u64,
-}
-
-impl PollEnd {
-    /// Tells whether everything that was tried worked.
-    #[must_use]
-    pub fn worked(&self) -> bool {
-        self.failed == 0 && self.report.errors.is_empty()
-    }
-
-    /// Says the run in one line.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let report = &self.report;
-        let repos: Vec<String> = report.repos.iter().map(ToString::to_string).collect();
-        let mut text = format!(
-            "{}: {}, {} new, {} delivered, {} failed, {} ({} unchanged), {:.2} s",
-            repos.join(", "),
-            count(report.items, "item"),
-            report.accepted,
-            self.delivered,
-            self.failed,
-            count(report.requests, "request"),
-            report.unchanged,
-            report.duration.as_secs_f64(),
-        );
-        for error in &report.errors {
-            text.push_str("\n  reading failed, will be tried again: ");
-            text.push_str(error);
-        }
-        text
-    }
-}
-
-/// How things stand between two cycles.
-#[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// Open sessions.
-    pub sessions: u64,
-    /// Open work items.
-    pub items: u64,
-    /// Deliveries that are not settled.
-    pub inbox: u64,
-    /// When the next cycle is due.
-    pub next_cycle_at: Option<DateTime<Utc>>,
-    /// The rate limit as last seen.
-    pub rate: Option<Rate>,
-}
-
-/// What a running poller tells whoever shows it.
-#[derive(Debug)]
-pub enum PollNews<'a> {
-    /// It holds the lock and every part is built.
-    Ready,
-    /// Something was decided.
-    Decided(&'a Record),
-    /// How things stand, about once a second.
-    Standing(&'a Standing),
-    /// It has ended.
-    Ended,
-}
-
-/// Who is told the news.
-pub type PollObserver = Arc<dyn Fn(PollNews<'_>) + Send + Sync>;
 
 /// The lock file of a state root's poller.
 #[must_use]
@@ -402,17 +325,7 @@ impl Daemon {
         let beat = Heartbeat {
             started_at: self.started_at,
             interval_seconds: config.polling.interval.as_secs(),
-            last_cycle: Some(CycleSummary {
-                ended_at: report.ended_at.unwrap_or(self.started_at),
-                duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-                items: report.items,
-                requests: report.requests,
-                unchanged: report.unchanged,
-                rate_remaining: report.rate.as_ref().map(|rate| rate.remaining),
-                rate_limit: report.rate.as_ref().map(|rate| rate.limit),
-                rate_resets_at: report.rate.as_ref().map(|rate| rate.reset_at),
-                errors: report.errors.clone(),
-            }),
+            last_cycle: Some(CycleSummary::of(report, self.started_at)),
             next_cycle_at,
         };
         if let Err(error) = heartbeat::write(&config.state.root, &beat) {
@@ -421,40 +334,5 @@ impl Daemon {
                 heartbeat::path(&config.state.root).display()
             );
         }
-    }
-}
-
-/// Counts cycles, and what the event log says of this run.
-#[derive(Debug, Default)]
-struct Tally {
-    cycles: AtomicU64,
-    delivered: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl Tally {
-    fn count(&self, record: &Record) {
-        let counter = match record.event.as_str() {
-            "dispatch.succeeded" => &self.delivered,
-            "dispatch.failed" | "dispatch.error" => &self.failed,
-            _ => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn cycle(&self) {
-        self.cycles.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn cycles(&self) -> u64 {
-        self.cycles.load(Ordering::Relaxed)
-    }
-
-    fn delivered(&self) -> u64 {
-        self.delivered.load(Ordering::Relaxed)
-    }
-
-    fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
     }
 }
