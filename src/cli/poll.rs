@@ -48,7 +48,13 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     };
     let ended = setup::block_on(async {
         let live = Live::new(&loaded, &options, global.verbosity(), global.log_format);
-        let live = if args.detached { live.report() } else { live };
+        let live = if args.detached {
+            let log = detach::log_path(&loaded.config.state.root);
+            tokio::spawn(detach::keep_log_short(log));
+            live.report()
+        } else {
+            live
+        };
         // Decisions are shown while the store is being written, which must not wait for a reader; one
         // run waits at its end. A log file takes everything at once.
         let patience = (options.run == Run::Forever).then_some(screen::LAST_WORDS);
@@ -100,7 +106,7 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
 }
 
 fn start_detached(global: &Global, args: &PollStartArgs, loaded: &Loaded) -> Result<Exit, Failure> {
-    let log = loaded.config.state.root.join("logs").join("poll.out");
+    let log = detach::log_path(&loaded.config.state.root);
     let folder = log.parent().unwrap_or(&loaded.config.state.root);
     std::fs::create_dir_all(folder).map_err(|error| {
         Failure::of(format!(

@@ -1,5 +1,6 @@
 //! The life of `poll`: one at a time, once or for ever, in front or behind, to an orderly end.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,8 +153,13 @@ fn stop_ends_the_one_that_runs_and_says_so() {
     assert_eq!(status.code(), 1);
     assert!(status.stdout.contains("not running"), "{status:?}");
 
+    let log = scratch.state_root().join("logs/poll.out");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    fs::write(&log, vec![b'x'; 6 << 20]).unwrap();
     let started = program.run(&["poll", "start", "--detach"]).ok();
     assert!(started.contains("in the background"), "{started}");
+    assert!(log.with_extension("out.1").exists());
+    assert!(fs::metadata(&log).unwrap().len() < 1 << 20);
     let pid = scratch.processes("--detached")[0].pid.to_string();
     assert!(started.contains(&pid), "{started}");
     eventually("a cycle is over", || {
