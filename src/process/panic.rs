@@ -56,11 +56,11 @@ mod tests {
             tokio::task::yield_now().await;
             panic!("no {number}")
         });
-        let panicked: Panicked = later.await.map(|()| ()).unwrap_err();
+        let panicked = later.await.unwrap_err();
         assert!(panicked.to_string().ends_with("defect of it: no 7"));
 
         let odd = caught(async { std::panic::panic_any(7) });
-        let panicked: Panicked = odd.await.map(|()| ()).unwrap_err();
+        let panicked = odd.await.unwrap_err();
         assert!(panicked.to_string().contains("did not say why"));
     }
 }

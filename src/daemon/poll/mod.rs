@@ -237,7 +237,7 @@ impl Daemon {
             ended
         };
         let cycles = async {
-            let ended = caught(self.cycles(standing)).await;
+            let ended = caught(Box::pin(self.cycles(standing))).await;
             self.stop.cancel();
             ended
         };
