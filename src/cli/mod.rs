@@ -14,6 +14,7 @@ mod layout;
 mod live;
 mod output;
 mod poll;
+mod reset;
 mod screen;
 mod session_list;
 mod session_show;

@@ -49,11 +49,18 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     };
     let ended = setup::block_on(async {
         let live = Live::new(&loaded, &options, global.verbosity(), global.log_format);
-        let live = if args.detached { live.report() } else { live };
-        // A log file takes everything at once, and one run may wait for who reads it.
-        if options.run == Run::Forever
-            && !args.detached
-            && let Err(error) = screen::write_from_thread(global.log_format)
+        let live = if args.detached {
+            let log = detach::log_path(&loaded.config.state.root);
+            tokio::spawn(detach::keep_log_short(log));
+            live.report()
+        } else {
+            live
+        };
+        // Decisions are shown while the store is being written, which must not wait for a reader; one
+        // run waits at its end. A log file takes everything at once.
+        let patience = (options.run == Run::Forever).then_some(screen::LAST_WORDS);
+        if !args.detached
+            && let Err(error) = screen::write_from_thread(global.log_format, patience)
         {
             tracing::warn!("cannot write from a thread of its own: {error}");
         }
@@ -107,7 +114,7 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
 }
 
 fn start_detached(global: &Global, args: &PollStartArgs, loaded: &Loaded) -> Result<Exit, Failure> {
-    let log = loaded.config.state.root.join("logs").join("poll.out");
+    let log = detach::log_path(&loaded.config.state.root);
     let folder = log.parent().unwrap_or(&loaded.config.state.root);
     std::fs::create_dir_all(folder).map_err(|error| {
         Failure::of(format!(

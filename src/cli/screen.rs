@@ -20,8 +20,8 @@ use crate::telemetry::LogFormat;
 /// How many lines wait for a terminal that takes none; what comes after them is counted, not kept.
 const WAITING: usize = 1024;
 
-/// How long the end waits for a terminal to take what is left.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a daemon's end waits for a terminal to take what is left.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// One per process, as there is one terminal.
 static WAY: Mutex<Way> = Mutex::new(Way::Direct(Screen { last: None }));
@@ -32,7 +32,10 @@ enum Way {
     Direct(Screen),
     /// A thread writes it: a terminal that was stopped with Ctrl-S, or a pipe that nobody reads, holds
     /// up what is shown and never the daemon.
-    Thread(Arc<Waiting>),
+    Thread {
+        waiting: Arc<Waiting>,
+        patience: Option<Duration>,
+    },
     /// The terminal did not take the last words either: nothing is written any more.
     Gone,
 }
@@ -59,11 +62,11 @@ enum Piece {
     Missed(u64),
 }
 
-/// Lets a thread write from here to [`end`].
+/// Lets a thread write from here to [`end`], which waits so long for the last words, or for ever.
 ///
 /// # Errors
 /// The system has no thread to give; pieces are then written directly.
-pub(super) fn write_from_thread(format: LogFormat) -> io::Result<()> {
+pub(super) fn write_from_thread(format: LogFormat, patience: Option<Duration>) -> io::Result<()> {
     let waiting = Arc::new(Waiting::default());
     let written = Arc::clone(&waiting);
     thread::Builder::new()
@@ -80,7 +83,7 @@ pub(super) fn write_from_thread(format: LogFormat) -> io::Result<()> {
             screen.end();
             written.change(|queue| queue.state = State::Written);
         })?;
-    *way() = Way::Thread(waiting);
+    *way() = Way::Thread { waiting, patience };
     Ok(())
 }
 
@@ -102,7 +105,7 @@ pub(super) fn end() -> Taken {
             screen.end();
             return Taken::All;
         }
-        Way::Thread(waiting) => waiting.end(LAST_WORDS),
+        Way::Thread { waiting, patience } => waiting.end(*patience),
         Way::Gone => Taken::Stuck,
     };
     *way = match ended {
@@ -119,7 +122,7 @@ fn way() -> MutexGuard<'static, Way> {
 fn put(piece: Piece) {
     match &mut *way() {
         Way::Direct(screen) => screen.draw(&piece),
-        Way::Thread(waiting) => waiting.change(|queue| queue.add(piece)),
+        Way::Thread { waiting, .. } => waiting.change(|queue| queue.add(piece)),
         Way::Gone => {}
     }
 }
@@ -202,14 +205,17 @@ impl Waiting {
         }
     }
 
-    fn end(&self, patience: Duration) -> Taken {
+    /// Closes the queue and waits until all of it is written, so long or for ever.
+    fn end(&self, patience: Option<Duration>) -> Taken {
         self.change(|queue| {
             queue.last_line = None;
             queue.state = State::Closed;
         });
+        let writes = |queue: &mut Queue| queue.state != State::Written;
+        let patience = patience.unwrap_or(Duration::MAX);
         let (queue, _) = self
             .changed
-            .wait_timeout_while(self.lock(), patience, |queue| queue.state != State::Written)
+            .wait_timeout_while(self.lock(), patience, writes)
             .unwrap_or_else(PoisonError::into_inner);
         match queue.state {
             State::Written => Taken::All,
@@ -377,14 +383,14 @@ mod tests {
     #[test]
     fn the_end_waits_for_a_thread_that_writes_and_for_no_other() {
         let waiting = Arc::new(Waiting::default());
-        assert_eq!(waiting.end(Duration::from_millis(1)), Taken::Stuck);
+        assert_eq!(waiting.end(Some(Duration::from_millis(1))), Taken::Stuck);
 
         let written = Arc::clone(&waiting);
         let thread = thread::spawn(move || {
             while written.next().is_some() {}
             written.change(|queue| queue.state = State::Written);
         });
-        assert_eq!(waiting.end(Duration::from_secs(20)), Taken::All);
+        assert_eq!(waiting.end(None), Taken::All);
         thread.join().unwrap();
     }
 

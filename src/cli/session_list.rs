@@ -159,7 +159,9 @@ pub(super) fn list(
         readable,
         unreadable,
     } = setup::block_on(async {
-        let store = open_store(config).await?;
+        let Some(store) = open_store(config).await? else {
+            return Ok(SessionFaces::default());
+        };
         let faces = store.registry().faces(filter).await?;
         store.close().await;
         Ok(faces)

@@ -9,7 +9,7 @@ use super::session_list::Row;
 use super::sessions::latest;
 use super::{output, setup};
 use crate::config::Config;
-use crate::daemon::{open_store, runner};
+use crate::daemon::runner;
 use crate::model::text::one_line;
 use crate::model::{Ending, Phase, Session, WorkItemRef};
 use crate::runner::{Address, LocalMachine, Machine, last_lines};
@@ -63,8 +63,7 @@ impl Ended {
 
 pub(super) fn show(config: &Config, item: &WorkItemRef, json: bool) -> Result<Exit, Failure> {
     let shown = setup::block_on(async {
-        let store = open_store(config).await?;
-        let session = latest(&store, item).await?;
+        let (store, session) = latest(config, item).await?;
         let ended = Ended::of(config, &session);
         let screen = screen(config, &session).await;
         let row = Row::of(&store, session).await?;

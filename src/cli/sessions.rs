@@ -1,8 +1,9 @@
-//! `the-loop sessions …`: attach, and what `session_list.rs`, `session_show.rs` and `steer.rs` do.
+//! `the-loop sessions …`: attach, and what `session_list.rs`, `session_show.rs`, `steer.rs` and
+//! `reset.rs` do.
 
 use super::args::{Global, SessionsArgs, SessionsCommand};
 use super::exit::{Exit, Failure};
-use super::{output, session_list, session_show, setup, steer};
+use super::{output, reset, session_list, session_show, setup, steer};
 use crate::config::Config;
 use crate::daemon::{open_store, runner};
 use crate::model::{OperatorCommand, Session, TmuxFate, WorkItemRef};
@@ -45,33 +46,39 @@ pub(super) fn run(global: &Global, args: SessionsArgs) -> Result<Exit, Failure> 
             json,
         } => {
             let which = if all {
-                steer::Which::All
+                reset::Which::All
             } else {
-                steer::Which::These(work_items)
+                reset::Which::These(work_items)
             };
             let mode = if dry_run {
-                steer::Mode::DryRun
+                reset::Mode::DryRun
             } else {
-                steer::Mode::Remove
+                reset::Mode::Remove
             };
-            steer::reset(config, which, mode, json.json)
+            reset::run(config, which, mode, json.json)
         }
     }
 }
 
-/// Returns the item's session, open or closed.
-pub(super) async fn latest(store: &Store, item: &WorkItemRef) -> Result<Session, Failure> {
-    store
-        .registry()
-        .latest(item)
-        .await?
-        .ok_or_else(|| Failure::of(format!("no session is recorded for {}", item.short())))
+/// Opens the store and returns the item's session, open or closed.
+pub(super) async fn latest(
+    config: &Config,
+    item: &WorkItemRef,
+) -> Result<(Store, Session), Failure> {
+    if let Some(store) = open_store(config).await?
+        && let Some(session) = store.registry().latest(item).await?
+    {
+        return Ok((store, session));
+    }
+    Err(Failure::of(format!(
+        "no session is recorded for {}",
+        item.short()
+    )))
 }
 
 fn attach(config: &Config, item: &WorkItemRef, read_only: bool) -> Result<Exit, Failure> {
     let session = setup::block_on(async {
-        let store = open_store(config).await?;
-        let session = latest(&store, item).await?;
+        let (store, session) = latest(config, item).await?;
         store.close().await;
         Ok(session)
     })?;

@@ -68,9 +68,11 @@ pub(super) fn run(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
     let config = &loaded.config;
     let lock = InstanceLock::state(&lock_path(config))?;
     let status = setup::block_on(async {
-        let store = open_store(config).await?;
-        let status = Box::pin(look(config, &store, lock)).await?;
-        store.close().await;
+        let mut status = Status::without_store(config, lock);
+        if let Some(store) = open_store(config).await? {
+            Box::pin(status.read(&store)).await?;
+            store.close().await;
+        }
         Ok(status)
     })?;
     if args.json {
@@ -81,61 +83,71 @@ pub(super) fn run(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-async fn look(config: &Config, store: &Store, lock: LockState) -> Result<Status, Failure> {
-    let faces = store.registry().faces(SessionFilter::Open).await?;
-    let open: Vec<Row> = faces.readable.into_iter().map(Row::from).collect();
-    let of_repo = |repo: &RepoRef| {
-        let of_it = open
-            .iter()
-            .filter(|one| one.session.work_item.repo() == repo);
-        of_it.count()
-    };
-    let mut sources = Vec::new();
-    for repo in config.polling.sources.iter().flat_map(|one| &one.repos) {
-        let items = store.ledger().items(ItemFilter::Of(repo)).await?;
-        sources.push(SourceRow {
-            items: items.iter().filter(|item| item.open).count(),
-            sessions: of_repo(repo),
-            unchanged_since: items.iter().map(|item| item.updated_at).max(),
+impl Status {
+    /// What is known before anything is recorded.
+    fn without_store(config: &Config, lock: LockState) -> Self {
+        let repos = config.polling.sources.iter().flat_map(|one| &one.repos);
+        let sources = repos.map(|repo| SourceRow {
             repo: repo.clone(),
+            items: 0,
+            sessions: 0,
+            unchanged_since: None,
         });
+        Self {
+            poller_running: lock != LockState::Free,
+            heartbeat: heartbeat::read(&config.state.root),
+            sources: sources.collect(),
+            sessions: Vec::new(),
+            inbox: Counts::default(),
+            held: Vec::new(),
+            abandoned: Vec::new(),
+            ended: Vec::new(),
+            unreadable: Vec::new(),
+            poller: match lock {
+                LockState::Held(holder) => holder,
+                LockState::Free => None,
+            },
+        }
     }
-    let counted = [
-        SessionStatus::Active,
-        SessionStatus::Paused,
-        SessionStatus::Spawning,
-    ]
-    .into_iter()
-    .map(|status| SessionCount {
-        status,
-        count: open
-            .iter()
-            .filter(|one| one.session.status == status)
-            .count(),
-    });
-    let sessions = counted.filter(|counted| counted.count > 0).collect();
-    let ended = open.into_iter().filter(Row::has_ended).collect();
-    let waiting = store.queue().list(QueueFilter::Open, 1000).await?;
-    let held = waiting
+
+    async fn read(&mut self, store: &Store) -> Result<(), Failure> {
+        let faces = store.registry().faces(SessionFilter::Open).await?;
+        let open: Vec<Row> = faces.readable.into_iter().map(Row::from).collect();
+        for source in &mut self.sources {
+            let items = store.ledger().items(ItemFilter::Of(&source.repo)).await?;
+            let of_it = open
+                .iter()
+                .filter(|one| one.session.work_item.repo() == &source.repo);
+            source.sessions = of_it.count();
+            source.items = items.iter().filter(|item| item.open).count();
+            source.unchanged_since = items.iter().map(|item| item.updated_at).max();
+        }
+        let counted = [
+            SessionStatus::Active,
+            SessionStatus::Paused,
+            SessionStatus::Spawning,
+        ]
         .into_iter()
-        .filter(|row| row.state == DeliveryState::Held)
-        .take(usize::try_from(LISTED).unwrap_or_default())
-        .collect();
-    Ok(Status {
-        poller_running: lock != LockState::Free,
-        heartbeat: heartbeat::read(&config.state.root),
-        sources,
-        sessions,
-        inbox: store.queue().counts().await?,
-        held,
-        abandoned: store.queue().list(QueueFilter::Abandoned, LISTED).await?,
-        ended,
-        unreadable: faces.unreadable,
-        poller: match lock {
-            LockState::Held(holder) => holder,
-            LockState::Free => None,
-        },
-    })
+        .map(|status| SessionCount {
+            status,
+            count: open
+                .iter()
+                .filter(|one| one.session.status == status)
+                .count(),
+        });
+        self.sessions = counted.filter(|counted| counted.count > 0).collect();
+        self.ended = open.into_iter().filter(Row::has_ended).collect();
+        self.unreadable = faces.unreadable;
+        let waiting = store.queue().list(QueueFilter::Open, 1000).await?;
+        self.held = waiting
+            .into_iter()
+            .filter(|row| row.state == DeliveryState::Held)
+            .take(usize::try_from(LISTED).unwrap_or_default())
+            .collect();
+        self.inbox = store.queue().counts().await?;
+        self.abandoned = store.queue().list(QueueFilter::Abandoned, LISTED).await?;
+        Ok(())
+    }
 }
 
 fn print(status: &Status) {

@@ -3,7 +3,6 @@
 //! A command is accepted into the inbox like any event. If no daemon holds the item, this process
 //! claims it and executes it; else it waits until the holder has.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -13,42 +12,17 @@ use super::args::SteerArgs;
 use super::exit::{Exit, Failure};
 use super::{output, setup};
 use crate::config::Config;
-use crate::daemon::Services;
-use crate::eventlog::{self, Decision};
+use crate::daemon::lock::{InstanceLock, LockState};
+use crate::daemon::{Services, lock_path};
+use crate::eventlog::{self, About, Decision};
 use crate::model::{
     Class, DeliveryId, DeliveryState, Detail, DropReason, Edit, Event, EventKey, EventKind,
-    ItemKind, Login, OperatorCommand, Source, TmuxFate, WorkItemRef,
+    ItemKind, Login, OperatorCommand, Source, WorkItemRef,
 };
-use crate::store::{
-    Acceptance, Arrival, ArrivalOutcome, Disposition, ItemFilter, ItemSighting, ResetMode,
-    ResetReport, StoreError, Track,
-};
+use crate::store::{Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, Track};
 
 /// How long a command waits for whoever holds its work item.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How often a reset ends sessions that come back.
-const ENDS: u32 = 3;
-
-/// Somebody else was faster.
-const NO_SESSION: &str = DropReason::NoSession.as_str();
-
-/// Which work items a reset is about.
-pub(super) enum Which {
-    /// Every recorded one.
-    All,
-    /// These.
-    These(Vec<WorkItemRef>),
-}
-
-/// Whether a reset removes anything.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// It only says what it would do.
-    DryRun,
-    /// It does it.
-    Remove,
-}
 
 /// Executes an operator's command on a work item.
 pub(super) fn command(
@@ -84,16 +58,17 @@ pub(super) fn command(
     })
 }
 
-async fn execute(
+/// Queues a command and sees it through: one try, which is its end where it fails and no daemon runs.
+pub(super) async fn execute(
     services: &Services,
     item: &WorkItemRef,
     command: OperatorCommand,
 ) -> Result<(DeliveryState, Option<String>), Failure> {
     let dispatcher = services.dispatcher()?;
-    let delivery = accept(services, item, command).await?;
+    let event = event(item, command);
+    let delivery = accept(services, item, &event).await?;
     let began = Instant::now();
     loop {
-        Box::pin(dispatcher.work_one(delivery)).await?;
         let Some(row) = services.store.queue().get(delivery).await? else {
             return Err(Failure::of(format!(
                 "the command for {} vanished from the inbox: it was reset meanwhile",
@@ -102,6 +77,15 @@ async fn execute(
         };
         if row.state.is_final() {
             return Ok((row.state, row.error.or(row.reason)));
+        }
+        if row.state == DeliveryState::Pending
+            && let Some(error) = row.error
+        {
+            return after_failure(services, item, delivery, &event, error).await;
+        }
+        // Whoever works it, its attempts and looks keep their distance.
+        if row.next_at <= services.clock.now() && Box::pin(dispatcher.work_one(delivery)).await? {
+            continue;
         }
         if began.elapsed() > PATIENCE {
             return Err(Failure::of(format!(
@@ -113,13 +97,51 @@ async fn execute(
     }
 }
 
+/// Leaves a command that failed to the running poller; without one it is dropped, so that it does not
+/// run when nobody expects it any more.
+async fn after_failure(
+    services: &Services,
+    item: &WorkItemRef,
+    delivery: DeliveryId,
+    event: &Event,
+    error: String,
+) -> Result<(DeliveryState, Option<String>), Failure> {
+    let lock = lock_path(&services.config.borrow());
+    if InstanceLock::state(&lock)? != LockState::Free {
+        let left = format!("{error}; the running poller tries it again");
+        return Ok((DeliveryState::Pending, Some(left)));
+    }
+    let reason = DropReason::ByOperator;
+    if !services.store.queue().drop_one(delivery, reason).await? {
+        let left = format!("{error}; it stays in the inbox, and the next poller goes on with it");
+        return Ok((DeliveryState::Pending, Some(left)));
+    }
+    services.log.emit(&Decision::DispatchDropped {
+        about: About {
+            work_item: item.clone(),
+            delivery,
+            key: event.key.clone(),
+            kind: event.kind,
+            actor: event.actor.clone(),
+        },
+        reason,
+        harness: None,
+        tmux_target: None,
+        error: Some(error.clone()),
+    });
+    Ok((DeliveryState::Dropped, Some(error)))
+}
+
 async fn accept(
     services: &Services,
     item: &WorkItemRef,
-    command: OperatorCommand,
+    event: &Event,
 ) -> Result<DeliveryId, Failure> {
     let known = services.store.ledger().item(item).await?;
-    if known.is_none() && command != OperatorCommand::Start {
+    let starts = Detail::Command {
+        command: OperatorCommand::Start,
+    };
+    if known.is_none() && event.detail != starts {
         return Err(Failure::of(format!(
             "nothing is recorded for {}",
             item.short()
@@ -131,7 +153,7 @@ async fn accept(
         Vec::new()
     };
     let arrival = Arrival {
-        event: event(item, command),
+        event: event.clone(),
         source: Source::Cli,
         guid: None,
         disposition: Disposition::Deliver {
@@ -200,152 +222,4 @@ fn event(item: &WorkItemRef, command: OperatorCommand) -> Event {
         occurred_at: Utc::now(),
         detail: Detail::Command { command },
     }
-}
-
-/// Forgets what is recorded of work items: all of them, or none.
-pub(super) fn reset(
-    config: &Config,
-    which: Which,
-    mode: Mode,
-    json: bool,
-) -> Result<Exit, Failure> {
-    let reports = setup::block_on(async {
-        let services = Services::open(config.clone(), Source::Cli).await?;
-        let done = Box::pin(reset_all(&services, which, mode)).await;
-        services.store.close().await;
-        done
-    })?;
-    if json {
-        output::json(&reports)?;
-    } else {
-        for report in &reports {
-            output::line(describe(report, mode));
-        }
-    }
-    if reports.is_empty() {
-        return Err(Failure::of("nothing is recorded"));
-    }
-    Ok(Exit::Success)
-}
-
-async fn reset_all(
-    services: &Services,
-    which: Which,
-    mode: Mode,
-) -> Result<Vec<ResetReport>, Failure> {
-    let mut items = match which {
-        Which::These(items) => items,
-        Which::All => services
-            .store
-            .ledger()
-            .items(ItemFilter::All)
-            .await?
-            .into_iter()
-            .map(|row| row.item)
-            .collect(),
-    };
-    // Named twice, in whatever spelling, it is reset once.
-    let mut known = HashSet::new();
-    items.retain(|item| known.insert(item.key()));
-    for item in &items {
-        if services.store.ledger().item(item).await?.is_none() {
-            return Err(Failure::of(format!(
-                "nothing is recorded for {}; nothing was reset",
-                item.short()
-            )));
-        }
-    }
-    if mode == Mode::DryRun {
-        return Ok(services
-            .store
-            .registry()
-            .reset(&items, ResetMode::DryRun)
-            .await?);
-    }
-    let mut ends = 0;
-    let reports = loop {
-        for item in &items {
-            end_session(services, item).await?;
-        }
-        ends += 1;
-        // A daemon may have started one again in between: nothing is removed under a running agent.
-        match services
-            .store
-            .registry()
-            .reset(&items, ResetMode::Apply)
-            .await
-        {
-            Err(StoreError::SessionOpen { .. }) if ends < ENDS => {}
-            reports => break reports?,
-        }
-    };
-    for report in &reports {
-        services.log.emit(&Decision::SessionReset {
-            work_item: report.item.clone(),
-            actor: None,
-            removed: removed(report),
-            was_live: report
-                .sessions
-                .iter()
-                .any(|session| session.status.is_open()),
-            found: true,
-            error: None,
-        });
-    }
-    Ok(reports)
-}
-
-async fn end_session(services: &Services, item: &WorkItemRef) -> Result<(), Failure> {
-    let latest = services.store.registry().latest(item).await?;
-    if !latest.is_some_and(|session| session.status.is_open()) {
-        return Ok(());
-    }
-    let close = OperatorCommand::Close {
-        tmux: TmuxFate::AsConfigured,
-    };
-    let (state, reason) = Box::pin(execute(services, item, close)).await?;
-    if state == DeliveryState::Delivered || reason.as_deref() == Some(NO_SESSION) {
-        return Ok(());
-    }
-    let why = reason.unwrap_or_else(|| state.to_string());
-    Err(Failure::of(format!(
-        "the session of {} was not ended ({why}); nothing was reset",
-        item.short()
-    )))
-}
-
-fn removed(report: &ResetReport) -> Vec<String> {
-    let mut parts = Vec::new();
-    if !report.sessions.is_empty() {
-        parts.push("session".to_owned());
-    }
-    if report.control.is_some() {
-        parts.push("control".to_owned());
-    }
-    parts.push("poll".to_owned());
-    parts
-}
-
-fn describe(report: &ResetReport, mode: Mode) -> String {
-    let verb = match mode {
-        Mode::DryRun => "would forget",
-        Mode::Remove => "forgot",
-    };
-    let mut text = format!(
-        "{}: {verb} {}",
-        report.item.short(),
-        removed(report).join(", ")
-    );
-    if report.queued > 0 {
-        text = format!("{text}, {} waiting deliveries", report.queued);
-    }
-    if report
-        .sessions
-        .iter()
-        .any(|session| session.status.is_open())
-        && mode == Mode::DryRun
-    {
-        text.push_str("; its session is open and would be ended");
-    }
-    text
 }

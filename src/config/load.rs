@@ -267,6 +267,7 @@ impl ConfigFile {
             checker,
         );
         let state = self.state.validate(checker);
+        routing.check_apart(&state.root, checker);
         let event_log = self.event_log.validate(&state.root, checker);
         Config {
             state,

@@ -52,6 +52,7 @@ polling:
 routing:
   authorizedUsers: [octocat]
   spawnOnUnmatched: labeled
+  spawnWorkdir: ~/src/app
 ";
 
 /// The validated configuration: every path absolute, every name checked, every default filled in.

@@ -145,13 +145,14 @@ fn every_example_on_the_page_loads() {
     assert_eq!(examples[0], super::MINIMAL);
     for example in examples {
         let dir = tempfile::tempdir().unwrap();
-        for folder in ["work", "prompts"] {
-            fs::create_dir(dir.path().join(folder)).unwrap();
+        for folder in ["src/app", ".the-loop/prompts"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
+        let folder = dir.path().join(".the-loop");
         for prompt in ["event.md", "first.md"] {
-            fs::write(dir.path().join("prompts").join(prompt), "$work_item").unwrap();
+            fs::write(folder.join("prompts").join(prompt), "$work_item").unwrap();
         }
-        let file = dir.path().join("cli-config.yaml");
+        let file = folder.join("cli-config.yaml");
         fs::write(&file, example).unwrap();
         let env = Environment {
             home: Some(dir.path().to_owned()),

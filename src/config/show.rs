@@ -10,6 +10,7 @@ use super::load::Loaded;
 use super::problem::table;
 use super::tree::{Kind, Node};
 use super::{Config, FoundBy};
+use crate::model::text::count;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,7 +206,7 @@ impl Loaded {
         let repos = polling
             .sources
             .iter()
-            .map(|source| source.repos.len())
+            .map(|source| source.repos.len() as u64)
             .sum();
         let users = &self.config.routing.authorized_users;
         let users = if users.is_empty() {
@@ -221,10 +222,10 @@ impl Loaded {
             "{} is valid ({}): {}, acting for {users}\n",
             self.shown_path,
             self.found_by.describe(),
-            counted(repos, "repository", "repositories"),
+            count(repos, "repository"),
         )];
         if !self.warnings.is_empty() {
-            let title = counted(self.warnings.len(), "warning", "warnings");
+            let title = count(self.warnings.len() as u64, "warning");
             parts.push(format!("{title}\n\n{}\n", table(&self.warnings)));
         }
         parts.extend(self.notes.iter().map(|note| format!("note: {note}\n")));
@@ -251,10 +252,6 @@ impl Loaded {
             Origin::Variable(name) => format!("${name}"),
         }
     }
-}
-
-fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// Shows a value as it could be written into the file, on one line.

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::process::detach::{Detached, spawn_detached};
+use crate::process::detach::{Detached, renew_log, spawn_detached};
 
 /// Why the daemon did not go to the background.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,25 @@ pub enum DetachError {
         /// Where it logs to.
         log: PathBuf,
     },
+}
+
+/// How often a daemon in the background looks at the size of its log.
+const LOOK_AT_LOG: Duration = Duration::from_secs(60);
+
+/// The file that a daemon in the background writes its output to.
+#[must_use]
+pub fn log_path(state_root: &Path) -> PathBuf {
+    state_root.join("logs").join("poll.out")
+}
+
+/// Keeps the log of this process, which runs in the background, from growing without end.
+pub async fn keep_log_short(log: PathBuf) {
+    loop {
+        tokio::time::sleep(LOOK_AT_LOG).await;
+        if let Err(error) = renew_log(&log) {
+            tracing::warn!("cannot put {} aside: {error}", log.display());
+        }
+    }
 }
 
 const READY: &str = "ready";

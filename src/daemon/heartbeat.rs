@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::ingress::poll::CycleReport;
+
 /// The last cycle of a poller, and when the next one is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,13 +50,31 @@ pub struct CycleSummary {
     pub errors: Vec<String>,
 }
 
+impl CycleSummary {
+    /// Sums up a cycle of a poller that started then.
+    pub(super) fn of(report: &CycleReport, started_at: DateTime<Utc>) -> Self {
+        let rate = report.rate.as_ref();
+        Self {
+            ended_at: report.ended_at.unwrap_or(started_at),
+            duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
+            items: report.items,
+            requests: report.requests,
+            unchanged: report.unchanged,
+            rate_remaining: rate.map(|rate| rate.remaining),
+            rate_limit: rate.map(|rate| rate.limit),
+            rate_resets_at: rate.map(|rate| rate.reset_at),
+            errors: report.errors.clone(),
+        }
+    }
+}
+
 /// The heartbeat's file in a state root.
 #[must_use]
 pub fn path(state_root: &Path) -> PathBuf {
     state_root.join("poll-status.json")
 }
 
-/// Replaces the heartbeat.
+/// Replaces the heartbeat; a small write to the page cache that is never waited on.
 ///
 /// # Errors
 /// When the file cannot be written.

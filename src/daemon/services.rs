@@ -251,14 +251,25 @@ pub(super) fn open_log(config: &Config, source: Source) -> EventLog {
     )
 }
 
-/// Opens the database of a configuration, for a command that only looks.
+/// Opens the database of a configuration, for a command that only looks; none where there is none
+/// yet, because looking makes nothing.
 ///
 /// # Errors
 /// When it cannot be opened.
-pub async fn open_store(config: &Config) -> Result<Store, ServiceError> {
-    make_private(&config.state.root)?;
-    let host = host_id::of(&config.state.root)?;
-    Ok(Store::open(&database(config), &host, Arc::new(SystemClock)).await?)
+pub async fn open_store(config: &Config) -> Result<Option<Store>, ServiceError> {
+    let (root, database) = (&config.state.root, database(config));
+    let exists = database.try_exists();
+    let exists = exists.map_err(|source| ServiceError::StateRoot {
+        path: root.clone(),
+        source,
+    })?;
+    if !exists {
+        return Ok(None);
+    }
+    make_private(root)?;
+    let host = host_id::of(root)?;
+    let store = Store::open(&database, &host, Arc::new(SystemClock)).await?;
+    Ok(Some(store))
 }
 
 /// Builds the tmux runner of a configuration.

@@ -1,4 +1,5 @@
-//! What the work on a claim came to, written down: one transaction, then the event log.
+//! What the work on a claim came to, written down: one transaction, and its lines in the event log
+//! just before the commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::records;
 use crate::eventlog::{Decision, Repeat};
 use crate::model::{Class, DropReason, HoldReason};
 use crate::runner::{Machine, TmuxServer};
-use crate::store::{Claim, Rearm, Release, SessionChange, Settlement};
+use crate::store::{Claim, ClaimedDelivery, Rearm, Release, SessionChange, Settlement};
 
 /// What the work on a claim came to.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub(super) struct Delivered {
     pub(super) repeat: Repeat,
     /// What changes in the registry in the same transaction.
     pub(super) change: Option<SessionChange>,
-    /// What to write to the event log once it is true.
+    /// What to write to the event log.
     pub(super) records: Vec<Decision>,
 }
 
@@ -65,6 +66,8 @@ pub(super) enum Step {
     Delivery,
     /// The first spawn of an item.
     FirstSpawn,
+    /// Any: the work broke down, which `dispatch.error` has said.
+    BrokenDown,
 }
 
 impl Conclusion {
@@ -107,34 +110,51 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     records,
                 } = *delivered;
                 let possible_repeat = repeat == Repeat::Possible;
-                self.deduper
-                    .settle(claim, Settlement::Delivered { possible_repeat }, change)
-                    .await?;
-                for record in &records {
-                    self.log.emit(record);
-                }
+                self.settle(
+                    claim,
+                    Settlement::Delivered { possible_repeat },
+                    change,
+                    &records,
+                )
+                .await
             }
             Conclusion::Dropped(reason) => {
-                self.deduper
-                    .settle(claim, Settlement::Dropped(reason), None)
-                    .await?;
-                for row in &claim.rows {
-                    self.log.emit(&records::dropped(claim, row, reason, None));
-                }
+                let said = Self::of_each(claim, |row| records::dropped(claim, row, reason, None));
+                self.settle(claim, Settlement::Dropped(reason), None, &said)
+                    .await
             }
             Conclusion::Skipped { detail } => {
                 let reason = DropReason::SessionOccupied;
-                self.deduper
-                    .settle(claim, Settlement::Skipped(reason), None)
-                    .await?;
-                for row in &claim.rows {
-                    self.log
-                        .emit(&records::dropped(claim, row, reason, Some(&detail)));
-                }
+                let said = Self::of_each(claim, |row| {
+                    records::dropped(claim, row, reason, Some(&detail))
+                });
+                self.settle(claim, Settlement::Skipped(reason), None, &said)
+                    .await
             }
-            Conclusion::Failed(failure) => self.failed(claim, failure).await?,
-            Conclusion::Held { reason, again } => self.held(claim, reason, again).await?,
+            Conclusion::Failed(failure) => self.failed(claim, failure).await,
+            Conclusion::Held { reason, again } => self.held(claim, reason, again).await,
         }
+    }
+
+    fn of_each(claim: &Claim, record: impl Fn(&ClaimedDelivery) -> Decision) -> Vec<Decision> {
+        claim.rows.iter().map(record).collect()
+    }
+
+    fn write_down(&self, said: &[Decision]) {
+        said.iter().for_each(|record| self.log.emit(record));
+    }
+
+    async fn settle(
+        &self,
+        claim: &Claim,
+        settlement: Settlement<'_>,
+        change: Option<SessionChange>,
+        said: &[Decision],
+    ) -> Result<(), WorkError> {
+        let say = || self.write_down(said);
+        self.deduper
+            .settle_saying(claim, settlement, change, say)
+            .await?;
         Ok(())
     }
 
@@ -145,73 +165,62 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         again: Duration,
     ) -> Result<(), WorkError> {
         let look_again_at = self.clock.now() + again;
-        self.deduper
-            .release(
-                claim,
-                Release::Held {
-                    reason,
-                    look_again_at,
-                },
-            )
-            .await?;
+        let held = Release::Held {
+            reason,
+            look_again_at,
+        };
         // A delivery that looks again and still waits for the same thing says so once.
-        if claim.held_before != Some(reason) {
-            for row in &claim.rows {
-                self.log.emit(&records::held(claim, row, reason));
-            }
-        }
+        let said = if claim.held_before == Some(reason) {
+            Vec::new()
+        } else {
+            Self::of_each(claim, |row| records::held(claim, row, reason))
+        };
+        let say = || self.write_down(&said);
+        self.deduper.release_saying(claim, held, say).await?;
         Ok(())
     }
 
     async fn failed(&self, claim: &Arc<Claim>, failure: Failure) -> Result<(), WorkError> {
         let config = self.config();
-        if claim.attempts() < config.polling.max_retries {
+        let most = config.polling.max_retries;
+        if claim.attempts() < most {
             // What fails before it could begin counts too, or it would be tried for ever.
             self.deduper.begin_attempt(claim).await?;
         }
-        let again = claim.attempts() < config.polling.max_retries;
         self.deduper.note_error(claim, &failure.error).await?;
-        if again {
-            let at = self.clock.now() + config.polling.interval;
+        let again = if claim.attempts() < most {
+            Some(self.clock.now() + config.polling.interval)
+        } else {
+            failure.undecided_until
+        };
+        let mut said = match failure.step {
+            Step::Delivery | Step::FirstSpawn => Self::of_each(claim, |row| {
+                records::failed(claim, row, &failure.error, most, again.is_some())
+            }),
+            Step::BrokenDown => Vec::new(),
+        };
+        if let Some(at) = again {
+            let say = || self.write_down(&said);
             let release = match (claim.class, failure.step) {
-                (Class::Control, Step::FirstSpawn) => Release::RetryStart { at },
+                // A command that comes meanwhile need not wait for it.
+                (Class::Control, Step::FirstSpawn) if claim.attempts() < most => {
+                    Release::RetryStart { at }
+                }
                 _ => Release::Retry { at },
             };
-            self.deduper.release(claim, release).await?;
-        } else if let Some(at) = failure.undecided_until {
-            self.deduper.release(claim, Release::Retry { at }).await?;
-        } else {
-            let rearm = match failure.step {
-                Step::Delivery => Rearm::ByAnotherVersion,
-                Step::FirstSpawn => Rearm::ByHand,
-            };
-            self.deduper
-                .settle(
-                    claim,
-                    Settlement::Abandoned {
-                        version: records::VERSION,
-                        rearm,
-                    },
-                    None,
-                )
-                .await?;
+            self.deduper.release_saying(claim, release, say).await?;
+            return Ok(());
         }
-        let goes_on = again || failure.undecided_until.is_some();
-        for row in &claim.rows {
-            self.log.emit(&records::failed(
-                claim,
-                row,
-                &failure.error,
-                config.polling.max_retries,
-                goes_on,
-            ));
-        }
-        if !goes_on {
-            self.log.emit(&match failure.step {
-                Step::Delivery => records::gave_up_comment(claim, &failure.error),
-                Step::FirstSpawn => records::gave_up_spawn(claim, &failure.error),
-            });
-        }
-        Ok(())
+        let (rearm, gave_up) = match failure.step {
+            Step::Delivery | Step::BrokenDown => (
+                Rearm::ByAnotherVersion,
+                records::gave_up_comment(claim, &failure.error),
+            ),
+            Step::FirstSpawn => (Rearm::ByHand, records::gave_up_spawn(claim, &failure.error)),
+        };
+        said.push(gave_up);
+        let version = records::VERSION;
+        let abandoned = Settlement::Abandoned { version, rearm };
+        self.settle(claim, abandoned, None, &said).await
     }
 }

@@ -190,10 +190,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
         since: Option<DateTime<Utc>>,
     ) -> Result<(), WorkError> {
-        for waiting in self.deduper.drop_queued(claim, reason, since).await? {
-            self.log
-                .emit(&records::dropped_waiting(claim, &waiting, reason));
-        }
+        let say = |waiting| {
+            let record = records::dropped_waiting(claim, &waiting, reason);
+            self.log.emit(&record);
+        };
+        self.deduper.drop_queued(claim, reason, since, say).await?;
         Ok(())
     }
 

@@ -166,12 +166,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             &claim.others(),
             repeat,
         );
-        let text = match message::fit(&text, &session.cwd, claim.first().id) {
+        let text = match message::fit(&text, &session.cwd, claim.first().id).await {
             Ok(text) => text,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        let life = (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE);
-        let expires_at = self.clock.now() + life;
+        let expires_at = self.clock.now() + self.paste_life();
         let intent = Intent {
             owner: session.owner.clone(),
             expires_at,
@@ -232,6 +231,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ok(Conclusion::failed(Step::Delivery, error).undecided_until(after(expires_at)))
             }
         }
+    }
+
+    /// How long a paste may still take effect once tmux was asked for it.
+    pub(super) fn paste_life(&self) -> Duration {
+        (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE)
     }
 
     /// Tells whether the harness ended while the text was on its way to it.
@@ -339,7 +343,7 @@ fn every_attempt_failed(claim: &Claim) -> String {
 }
 
 /// The guard of a paste counts whole seconds.
-fn after(expiry: DateTime<Utc>) -> DateTime<Utc> {
+pub(super) fn after(expiry: DateTime<Utc>) -> DateTime<Utc> {
     expiry + TimeDelta::seconds(1)
 }
 

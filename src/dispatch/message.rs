@@ -24,12 +24,30 @@ pub(super) struct SpillError {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn fit(text: &str, cwd: &Path, delivery: DeliveryId) -> Result<String, SpillError> {
+pub(super) async fn fit(
+    text: &str,
+    cwd: &Path,
+    delivery: DeliveryId,
+) -> Result<String, SpillError> {
     let text = clean(text);
     if text.len() <= INLINE_LIMIT {
         return Ok(text);
     }
-    let path = spill(&text, cwd, delivery)?;
+    let folder = cwd.join(SPILL_FOLDER);
+    let path = folder.join(format!("message-{delivery}.md"));
+    let failed = |source| SpillError {
+        path: path.clone(),
+        source,
+    };
+    // Beside the runtime: a checkout may lie on a disk that takes its time.
+    let written = tokio::task::spawn_blocking({
+        let (text, cwd, path) = (text.clone(), cwd.to_owned(), path.clone());
+        move || spill(&text, &cwd, &folder, &path)
+    });
+    written
+        .await
+        .map_err(|error| failed(error.into()))?
+        .map_err(failed)?;
     let header = text.lines().next().unwrap_or("[the-loop] message");
     let count = text.chars().count();
     Ok(format!(
@@ -39,38 +57,29 @@ pub(super) fn fit(text: &str, cwd: &Path, delivery: DeliveryId) -> Result<String
     ))
 }
 
-fn spill(text: &str, cwd: &Path, delivery: DeliveryId) -> Result<PathBuf, SpillError> {
-    let folder = cwd.join(SPILL_FOLDER);
-    let path = folder.join(format!("message-{delivery}.md"));
-    let write = || -> std::io::Result<()> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)?;
-        // A checkout is not trusted: a link planted there must not choose the file that is written.
-        if std::fs::symlink_metadata(&folder)?.file_type().is_symlink() {
-            return Err(std::io::Error::other("the folder is a symbolic link"));
-        }
-        if let Err(error) = exclude_from_git(cwd) {
-            // Git then shows one more untracked folder; the message matters more.
-            tracing::warn!("cannot keep {} out of git: {error}", folder.display());
-        }
-        let partial = folder.join(format!(".message-{delivery}.partial"));
-        remove_if_there(&partial)?;
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&partial)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&partial, &path)
-    };
-    write().map_err(|source| SpillError {
-        path: path.clone(),
-        source,
-    })?;
-    Ok(path)
+fn spill(text: &str, cwd: &Path, folder: &Path, path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    // A checkout is not trusted: a link planted there must not choose the file that is written.
+    if std::fs::symlink_metadata(folder)?.file_type().is_symlink() {
+        return Err(std::io::Error::other("the folder is a symbolic link"));
+    }
+    if let Err(error) = exclude_from_git(cwd) {
+        // Git then shows one more untracked folder; the message matters more.
+        tracing::warn!("cannot keep {} out of git: {error}", folder.display());
+    }
+    let partial = path.with_extension("partial");
+    remove_if_there(&partial)?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&partial)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&partial, path)
 }
 
 fn remove_if_there(path: &Path) -> std::io::Result<()> {
@@ -127,39 +136,69 @@ fn git_dir(cwd: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_short_text_goes_as_it_is_and_clean() {
+    #[tokio::test]
+    async fn a_short_text_goes_as_it_is_and_clean() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(
-            fit("[the-loop] a\u{1b}[201~b", dir.path(), DeliveryId(1)).unwrap(),
+            fit("[the-loop] a\u{1b}[201~b", dir.path(), DeliveryId(1))
+                .await
+                .unwrap(),
             "[the-loop] a[201~b"
         );
         assert!(!dir.path().join(SPILL_FOLDER).exists());
     }
 
-    #[test]
-    fn a_long_text_is_in_a_file_that_git_does_not_see() {
+    #[tokio::test]
+    async fn a_long_text_is_in_a_file_that_git_does_not_see() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(".git")).unwrap();
         let long = format!("[the-loop] header\n{}", "x".repeat(200_000));
 
-        let said = fit(&long, dir.path(), DeliveryId(7)).unwrap();
+        let said = fit(&long, dir.path(), DeliveryId(7)).await.unwrap();
 
         assert!(said.starts_with("[the-loop] header\n"), "{said}");
         let path = said.lines().last().unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), long);
-        fit(&long, dir.path(), DeliveryId(7)).unwrap();
+        fit(&long, dir.path(), DeliveryId(7)).await.unwrap();
         let exclude = std::fs::read_to_string(dir.path().join(".git/info/exclude")).unwrap();
         assert_eq!(exclude, "/.the-loop/\n");
     }
 
-    #[test]
-    fn a_planted_link_is_not_followed() {
+    #[tokio::test]
+    async fn a_planted_link_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join(SPILL_FOLDER)).unwrap();
 
-        fit(&"x".repeat(INLINE_LIMIT + 1), dir.path(), DeliveryId(7)).unwrap_err();
+        fit(&"x".repeat(INLINE_LIMIT + 1), dir.path(), DeliveryId(7))
+            .await
+            .unwrap_err();
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    /// A pipe in the place of a file that is read stands for a disk that does not answer.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_disk_that_takes_its_time_holds_up_nothing_else() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+        let dir = tempfile::tempdir().unwrap();
+        let exclude = dir.path().join(".git/info/exclude");
+        std::fs::create_dir_all(exclude.parent().unwrap()).unwrap();
+        mknodat(CWD, &exclude, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (others, heard) = std::sync::mpsc::channel();
+        let disk = std::thread::spawn(move || {
+            let in_time = heard.recv_timeout(std::time::Duration::from_secs(20));
+            std::fs::write(&exclude, "/.the-loop/\n").unwrap();
+            in_time
+        });
+
+        let long = "x".repeat(INLINE_LIMIT + 1);
+        let (said, ()) = tokio::join!(fit(&long, dir.path(), DeliveryId(7)), async {
+            others.send(()).unwrap();
+        });
+
+        said.unwrap();
+        assert_eq!(disk.join().unwrap(), Ok(()));
     }
 }

@@ -82,6 +82,19 @@ pub(super) fn failed(
     }
 }
 
+pub(super) fn broke_down(
+    claim: &Claim,
+    row: &ClaimedDelivery,
+    error: &str,
+    will_retry: bool,
+) -> Decision {
+    Decision::DispatchError {
+        about: about(claim, row),
+        error: error.to_owned(),
+        will_retry,
+    }
+}
+
 pub(super) fn gave_up_comment(claim: &Claim, error: &str) -> Decision {
     Decision::PollCommentFailed {
         about: about(claim, claim.first()),

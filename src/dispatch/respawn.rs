@@ -57,7 +57,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(harness) => harness,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
         };
-        if let Err(error) = workspace::prepare(&session.cwd) {
+        if let Err(error) = workspace::prepare(&session.cwd).await {
             return Ok(Conclusion::failed(Step::Delivery, error));
         }
         let ended = self.ending_of(&session.owner).await;
@@ -139,7 +139,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             &claim.others(),
             *repeat,
         );
-        let prompt = match message::fit(&text, &session.cwd, boot) {
+        let prompt = match message::fit(&text, &session.cwd, boot).await {
             Ok(prompt) => prompt,
             Err(error) => return Ok((owner, Ran::NotRun(Refusal::Answered(error.to_string())))),
         };

@@ -31,19 +31,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if let Some(error) = self.former_agent(claim).await? {
             return Ok(self.spawn_failed(claim, &name, SpawnFailure::FormerAgentLive, error));
         }
-        let prepared = self
-            .harness(&config.routing.default_harness)
-            .map_err(|error| error.to_string());
-        let prepared = prepared.and_then(|harness| {
-            let cwd = workspace::prepare(&config.routing.spawn_workdir)
-                .map_err(|error| error.to_string())?;
-            Ok((harness, cwd))
-        });
-        let (harness, cwd) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                return Ok(self.spawn_failed(claim, &name, SpawnFailure::NotPrepared, error));
-            }
+        let not_prepared = |error: &dyn std::error::Error| {
+            let reason = SpawnFailure::NotPrepared;
+            Ok(self.spawn_failed(claim, &name, reason, error.to_string()))
+        };
+        let harness = match self.harness(&config.routing.default_harness) {
+            Ok(harness) => harness,
+            Err(error) => return not_prepared(&error),
+        };
+        let cwd = match workspace::prepare(&config.routing.spawn_workdir).await {
+            Ok(cwd) => cwd,
+            Err(error) => return not_prepared(&error),
         };
         let session = NewSession {
             item: claim.item.id,
@@ -61,16 +59,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             &claim.others(),
             earlier_repeat(claim),
         );
-        let prompt = match message::fit(&text, &session.cwd, claim.first().id) {
+        let prompt = match message::fit(&text, &session.cwd, claim.first().id).await {
             Ok(prompt) => prompt,
             Err(error) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                return Ok(self.spawn_failed(
-                    claim,
-                    &name,
-                    SpawnFailure::NotPrepared,
-                    error.to_string(),
-                ));
+                return not_prepared(&error);
             }
         };
         let attempt = self.attempt_of(claim, &session, &name, &harness, prompt);

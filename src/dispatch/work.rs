@@ -6,9 +6,12 @@ use std::time::Duration;
 use super::Shared;
 use super::attempt::Ran;
 use super::conclude::{Conclusion, Step};
+use super::deliver::after;
 use super::error::WorkError;
 use super::fence::Lease;
+use super::records;
 use crate::model::{Class, DropReason, EventKind, HoldReason, Session, SessionStatus};
+use crate::process::panic::{Panicked, caught};
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Machine, TmuxServer};
 use crate::store::{Claim, ItemRow, LONGEST_WAIT, Release, StoreError};
@@ -28,24 +31,21 @@ pub(super) enum Worked {
     Waits,
 }
 
+/// Whether a claim began with attempts left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Budget {
+    Left,
+    Spent,
+}
+
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Works a claim to its end, whatever that is.
     pub(super) async fn work(&self, claim: Arc<Claim>) -> Worked {
         let _lease = Lease::keep(self.deduper.clone(), &claim);
-        let ended = match self.decide(&claim).await {
-            Ok(conclusion) => {
-                let worked = match conclusion {
-                    Conclusion::Held { .. } => Worked::Waits,
-                    _ => Worked::Moved,
-                };
-                let arrived = matches!(conclusion, Conclusion::Delivered(_));
-                let concluded = self.conclude(&claim, conclusion).await;
-                if arrived && claim.held_before == Some(HoldReason::TmuxSilent) {
-                    self.go_on_after_silence().await;
-                }
-                concluded.map(|()| worked)
-            }
-            Err(error) => Err(error),
+        let budget = self.budget(&claim);
+        let ended = match caught(self.decide_and_conclude(&claim)).await {
+            Ok(ended) => ended,
+            Err(panicked) => self.broke_down(&claim, budget, &panicked).await,
         };
         match ended {
             Ok(worked) => return worked,
@@ -55,11 +55,57 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         Worked::Waits
     }
 
+    async fn decide_and_conclude(&self, claim: &Arc<Claim>) -> Result<Worked, WorkError> {
+        let conclusion = self.decide(claim).await?;
+        let worked = match conclusion {
+            Conclusion::Held { .. } => Worked::Waits,
+            _ => Worked::Moved,
+        };
+        let arrived = matches!(conclusion, Conclusion::Delivered(_));
+        self.conclude(claim, conclusion).await?;
+        if arrived && claim.held_before == Some(HoldReason::TmuxSilent) {
+            self.go_on_after_silence().await;
+        }
+        Ok(worked)
+    }
+
     /// Lets go on what waits for a tmux that has just answered. What waits for another server looks
     /// once in vain.
     async fn go_on_after_silence(&self) {
         if let Err(error) = self.deduper.wake(HoldReason::TmuxSilent).await {
             tracing::debug!("what waits for tmux looks again by itself: {error}");
+        }
+    }
+
+    /// Says that the work panicked, and goes on as after a crash there: it is tried again on its
+    /// budget, and given up when a last look, for which there is none, breaks down as well.
+    async fn broke_down(
+        &self,
+        claim: &Arc<Claim>,
+        budget: Budget,
+        panicked: &Panicked,
+    ) -> Result<Worked, WorkError> {
+        let error = panicked.to_string();
+        for row in &claim.rows {
+            let will_retry = budget == Budget::Left;
+            let record = records::broke_down(claim, row, &error, will_retry);
+            self.log.emit(&record);
+        }
+        let failed = Conclusion::failed(Step::BrokenDown, error);
+        let conclusion = match budget {
+            // Nobody knows how far it came: a paste may have been under way.
+            Budget::Left => failed.undecided_until(after(self.clock.now() + self.paste_life())),
+            Budget::Spent => self.unless_heard(claim, failed).await?,
+        };
+        self.conclude(claim, conclusion).await?;
+        Ok(Worked::Moved)
+    }
+
+    fn budget(&self, claim: &Claim) -> Budget {
+        if claim.attempts() < self.config().polling.max_retries {
+            Budget::Left
+        } else {
+            Budget::Spent
         }
     }
 
@@ -92,7 +138,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         // The policy may have changed since the event was accepted: a login that was removed meanwhile
         // must not be heard.
         if let Some(reason) = self.refused(claim) {
-            return self.refuse(claim, reason).await;
+            return self.unless_heard(claim, Conclusion::Dropped(reason)).await;
         }
         match claim.class {
             Class::Control => self.control(claim).await,
@@ -100,23 +146,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Drops what must not be heard, unless an agent has heard it already: a spawn that it began is
-    /// brought to its end first, or nobody ever would.
-    async fn refuse(
+    /// Ends a delivery that goes no further, unless an agent has heard it already: a spawn that it
+    /// began is brought to its end first, or nobody ever would.
+    async fn unless_heard(
         &self,
         claim: &Arc<Claim>,
-        reason: DropReason,
+        end: Conclusion,
     ) -> Result<Conclusion, WorkError> {
         let Some(session) = self.spawn_of(claim).await? else {
-            return Ok(Conclusion::Dropped(reason));
+            return Ok(end);
         };
         let Ok(name) = session.minted_ref.session_name() else {
-            return Ok(Conclusion::Dropped(reason));
+            return Ok(end);
         };
         match self.resolve_attempt(&name, &session.owner).await {
             Ran::NotRun(_) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                Ok(Conclusion::Dropped(reason))
+                Ok(end)
             }
             ran => self.after_spawn(claim, &session, &name, ran).await,
         }

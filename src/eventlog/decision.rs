@@ -155,7 +155,8 @@ impl Decision {
             Self::ControlCommand {
                 effect: Effect::Failed,
                 ..
-            } => Level::Error,
+            }
+            | Self::PollerStopped { error: Some(_), .. } => Level::Error,
             Self::SessionHarnessTerminated { ok: false, .. }
             | Self::SessionReset { error: Some(_), .. } => Level::Warning,
             Self::PollCycle {

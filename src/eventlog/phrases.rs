@@ -46,6 +46,7 @@ pub fn drop_phrase(word: &str) -> &str {
         DropReason::EmptyReview => "review without text; its comments say it all",
         DropReason::AlreadyRunning => "its session runs already",
         DropReason::NoSession => "there is no session",
+        DropReason::ByOperator => "by an operator",
         DropReason::Reset => "item was reset",
     }
 }

@@ -140,7 +140,7 @@ vocabulary! {
         max_attempts: u32,
         will_retry: bool,
     }
-    /// A worker broke down in the middle of an attempt; a defect of this program.
+    /// The work on a delivery broke down in the middle; a defect of this program.
     DispatchError = "dispatch.error", Error { #[serde(flatten)] about: About, error: String, will_retry: bool }
 
     /// A control command was carried out, or remembered.
@@ -297,7 +297,7 @@ vocabulary! {
     /// A poller watches.
     PollerStarted = "poller.started", Info { version: String, interval_seconds: u64, repos: Vec<RepoRef>, once: bool }
     /// A poller ended.
-    PollerStopped = "poller.stopped", Info { cycles: u64, signal: Option<String>, error: Option<String> }
+    PollerStopped = "poller.stopped", Info | Error { cycles: u64, signal: Option<String>, error: Option<String> }
     /// Another poller holds this state; this one did not start.
     PollerBlocked = "poller.blocked", Warning { holder: Option<i32>, lock: String }
 }

@@ -193,6 +193,8 @@ words! {
         AlreadyRunning => "already-running",
         /// A command for a session that is not there.
         NoSession => "no-session",
+        /// A command on this machine failed, and no poller runs that would try it again.
+        ByOperator => "by-operator",
         /// Its work item is reset.
         Reset => "reset",
     }

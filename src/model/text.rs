@@ -43,10 +43,16 @@ pub fn one_line(text: &str, max: usize) -> String {
     cut
 }
 
-/// A number with the noun that it counts: `1 item`, `2 items`.
+/// A number with the noun that it counts: `1 item`, `2 items`, `2 repositories`.
 #[must_use]
 pub fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+    if number == 1 {
+        return format!("1 {noun}");
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +75,14 @@ mod tests {
     fn a_header_is_one_short_line() {
         assert_eq!(one_line(" a\n\tb  c ", 20), "a b c");
         assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn a_count_says_its_noun_in_the_right_number() {
+        assert_eq!(count(1, "repository"), "1 repository");
+        assert_eq!(count(0, "repository"), "0 repositories");
+        assert_eq!(count(2, "delay"), "2 delays");
+        assert_eq!(count(2, "item"), "2 items");
     }
 
     proptest! {

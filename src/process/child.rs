@@ -106,6 +106,7 @@ pub(super) fn ask(program: &str, args: &[&str]) -> Answer {
     let answer = new_command(Path::new(program))
         .args(args)
         .env("LC_ALL", "C")
+        .env("TZ", "UTC")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();

@@ -1,10 +1,14 @@
 //! Starting this program again in the background.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Stdio};
+
+/// The size at which a log is put aside, under its name with `.1`; an older one goes.
+const LOG_LIMIT: u64 = 5 * 1024 * 1024;
 
 /// A process that was started to outlive this one.
 #[derive(Debug)]
@@ -23,6 +27,7 @@ pub struct Detached {
 /// # Errors
 /// When the log cannot be opened or the process cannot be started.
 pub fn spawn_detached(args: &[String], log: &Path) -> io::Result<Detached> {
+    put_aside(log, LOG_LIMIT)?;
     let log = open_log(log)?;
     #[expect(clippy::disallowed_methods, reason = "this is the process module")]
     let mut child = std::process::Command::new(own_program()?)
@@ -46,6 +51,44 @@ pub(super) fn open_log(log: &Path) -> io::Result<File> {
         .create(true)
         .mode(0o600)
         .open(log)
+}
+
+/// Keeps the log that this process writes its output to from growing without end.
+///
+/// # Errors
+/// When the log cannot be put aside or opened; this process goes on with the one that it has.
+pub fn renew_log(log: &Path) -> io::Result<()> {
+    let own = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    if let Some(new) = successor(log, &own, LOG_LIMIT)? {
+        rustix::stdio::dup2_stderr(&new)?;
+        rustix::stdio::dup2_stdout(&new)?;
+    }
+    Ok(())
+}
+
+/// Puts a full log aside, and opens the one that follows `own`, where that is no longer it.
+fn successor(log: &Path, own: &File, limit: u64) -> io::Result<Option<File>> {
+    put_aside(log, limit)?;
+    let own = own.metadata()?;
+    let is_own =
+        fs::metadata(log).is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()));
+    if is_own {
+        Ok(None)
+    } else {
+        open_log(log).map(Some)
+    }
+}
+
+fn put_aside(log: &Path, limit: u64) -> io::Result<()> {
+    match fs::metadata(log) {
+        Ok(found) if found.len() >= limit => {
+            let mut aside = log.as_os_str().to_owned();
+            aside.push(".1");
+            fs::rename(log, aside)
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Makes this process the leader of a session of its own, without a terminal.
@@ -89,5 +132,33 @@ pub fn own_program() -> io::Result<PathBuf> {
     {
         Some(plain) => Ok(PathBuf::from(plain)),
         None => Ok(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_full_log_is_put_aside_and_its_writers_follow() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("poll.out");
+        let mut own = open_log(&log).unwrap();
+        own.write_all(b"first").unwrap();
+        assert!(successor(&log, &own, 6).unwrap().is_none());
+
+        own.write_all(b"!").unwrap();
+        let mut next = successor(&log, &own, 6).unwrap().unwrap();
+        next.write_all(b"second").unwrap();
+        let aside = dir.path().join("poll.out.1");
+        assert_eq!(fs::read_to_string(&aside).unwrap(), "first!");
+
+        // Somebody else has put it aside.
+        put_aside(&log, 6).unwrap();
+        assert!(successor(&log, &next, 6).unwrap().is_some());
+        assert_eq!(fs::read_to_string(&aside).unwrap(), "second");
+        assert_eq!(dir.path().read_dir().unwrap().count(), 2);
     }
 }

@@ -3,7 +3,7 @@
 //! The start time has a resolution of one second there, so two processes of one pid within one
 //! second are taken for the same.
 
-use chrono::{Local, NaiveDateTime, TimeZone};
+use chrono::NaiveDateTime;
 
 use super::child::{Answer, ask};
 use super::identity::{Found, Look, State};
@@ -35,7 +35,8 @@ fn parse(line: &str) -> Option<Look> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let (state, started) = words.split_last()?;
     let started = NaiveDateTime::parse_from_str(&started.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
-    let started = Local.from_local_datetime(&started).earliest()?;
+    // `ask` runs the tool in UTC: local time jumps, and a machine may change its zone meanwhile.
+    let started = started.and_utc();
     Some(Look {
         start: u64::try_from(started.timestamp_micros()).ok()?,
         state: match state.chars().next()? {

@@ -11,6 +11,7 @@ pub mod identity;
 mod identity_linux;
 #[cfg(not(target_os = "linux"))]
 mod identity_ps;
+pub mod panic;
 mod run;
 pub mod signal;
 pub mod table;

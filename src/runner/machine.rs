@@ -29,7 +29,8 @@ pub trait Machine: Send + Sync {
 
     /// Returns what the host of a spawn intent recorded; none when there is nothing readable.
     ///
-    /// A record only ever adds evidence, so one that cannot be read counts as none.
+    /// A record only ever adds evidence, so one that cannot be read counts as none. Read in place: it
+    /// is a small file beside the database, and handing it to a thread costs more than reading it.
     fn record(&self, owner: &OwnerId) -> Option<Record>;
 
     /// Tells whether a spawn intent was given up before a host took its ticket: a host that tmux

@@ -228,6 +228,21 @@ impl Deduper {
         settlement: Settlement<'_>,
         change: Option<SessionChange>,
     ) -> Result<(), StoreError> {
+        self.settle_saying(claim, settlement, change, || {}).await
+    }
+
+    /// Settles a claim, and says so when nothing but the commit is left to do: whoever is killed
+    /// there says it twice, and never not at all.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle).
+    pub async fn settle_saying(
+        &self,
+        claim: &Claim,
+        settlement: Settlement<'_>,
+        change: Option<SessionChange>,
+        say: impl FnOnce() + Send,
+    ) -> Result<(), StoreError> {
         let settled = async {
             let mut tx = self.store.begin().await?;
             settle::settle(&mut tx, claim, settlement, self.store.now_ms()).await?;
@@ -241,6 +256,7 @@ impl Deduper {
             {
                 effects::touch(&mut tx, registered.session, now).await?;
             }
+            say();
             tx.commit().await.map_err(Fault::from)
         };
         settled
@@ -253,10 +269,25 @@ impl Deduper {
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours.
     pub async fn release(&self, claim: &Claim, release: Release) -> Result<(), StoreError> {
+        self.release_saying(claim, release, || {}).await
+    }
+
+    /// Gives the claim back, and says so just before the commit.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub async fn release_saying(
+        &self,
+        claim: &Claim,
+        release: Release,
+        say: impl FnOnce() + Send,
+    ) -> Result<(), StoreError> {
         let released = async {
-            let mut conn = self.store.writer.acquire().await?;
+            let mut tx = self.store.begin().await?;
             let longest = self.store.longest_wait_end_ms();
-            settle::release(&mut conn, claim, release, longest).await
+            settle::release(&mut tx, claim, release, longest).await?;
+            say();
+            tx.commit().await.map_err(Fault::from)
         };
         released
             .await
@@ -282,7 +313,7 @@ impl Deduper {
     }
 
     /// Drops what came in for the claim's item before the claimed delivery, and after `since` where
-    /// that is given, and still waits; returns it.
+    /// that is given, and still waits; says so of each just before the commit.
     ///
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours.
@@ -291,7 +322,8 @@ impl Deduper {
         claim: &Claim,
         reason: DropReason,
         since: Option<DateTime<Utc>>,
-    ) -> Result<Vec<Waiting>, StoreError> {
+        say: impl FnMut(Waiting) + Send,
+    ) -> Result<(), StoreError> {
         let done = async {
             let mut tx = self.store.begin().await?;
             claims::fence(&self.store, &mut tx, &claim.reference()).await?;
@@ -302,8 +334,8 @@ impl Deduper {
             {
                 dropped.extend(waiting(&mut tx, delivery).await?);
             }
-            tx.commit().await?;
-            Ok(dropped)
+            dropped.into_iter().for_each(say);
+            tx.commit().await.map_err(Fault::from)
         };
         done.await
             .map_err(self.store.explain("dropping queued deliveries"))

@@ -135,12 +135,29 @@ impl Inbox {
     /// # Errors
     /// When the database cannot be written; then nothing was accepted.
     pub async fn accept(&self, acceptance: &Acceptance) -> Result<Accepted, StoreError> {
-        self.accept_whole(acceptance)
+        self.accept_saying(acceptance, |_| {}).await
+    }
+
+    /// Accepts all of it, and says so when nothing but the commit is left to do: whoever is killed
+    /// there says it twice, and never not at all.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub async fn accept_saying(
+        &self,
+        acceptance: &Acceptance,
+        say: impl FnOnce(&Accepted) + Send,
+    ) -> Result<Accepted, StoreError> {
+        self.accept_whole(acceptance, say)
             .await
             .map_err(self.store.explain("accepting events"))
     }
 
-    async fn accept_whole(&self, acceptance: &Acceptance) -> Result<Accepted, Fault> {
+    async fn accept_whole(
+        &self,
+        acceptance: &Acceptance,
+        say: impl FnOnce(&Accepted) + Send,
+    ) -> Result<Accepted, Fault> {
         let now = self.store.now_ms();
         let mut tx = self.store.begin().await?;
         let mut accepted = Accepted::default();
@@ -163,6 +180,7 @@ impl Inbox {
         for (item, mark) in &acceptance.clear_dirty {
             clear_dirty(&mut tx, item, *mark, now).await?;
         }
+        say(&accepted);
         tx.commit().await?;
         Ok(accepted)
     }

@@ -1,15 +1,17 @@
-//! The deliveries as people and schedules see them: counted, listed, tried again.
+//! The deliveries as people and schedules see them: counted, listed, tried again, dropped.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
 
 use super::claim;
+use super::effects::not_being_spawned;
+use super::enqueue::delivery_ids;
 use super::error::Fault;
 use super::rows::Reader;
 use super::settle::remember_give_up;
 use super::{Store, StoreError};
-use crate::model::{Class, DeliveryId, DeliveryState, EventKey, WorkItemRef};
+use crate::model::{Class, DeliveryId, DeliveryState, DropReason, EventKey, WorkItemRef};
 
 /// Which deliveries are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,12 +216,28 @@ impl Queue {
     /// # Errors
     /// When the database cannot be written; then nothing was re-armed.
     pub async fn rearm_given_up(&self, running: &str) -> Result<Vec<Rearmed>, StoreError> {
-        self.rearm_all(running)
+        self.rearm_given_up_saying(running, |_| {}).await
+    }
+
+    /// Re-arms them, and says so of each just before the commit.
+    ///
+    /// # Errors
+    /// As [`rearm_given_up`](Self::rearm_given_up).
+    pub async fn rearm_given_up_saying(
+        &self,
+        running: &str,
+        say: impl FnMut(&Rearmed) + Send,
+    ) -> Result<Vec<Rearmed>, StoreError> {
+        self.rearm_all(running, say)
             .await
             .map_err(self.store.explain("re-arming given-up deliveries"))
     }
 
-    async fn rearm_all(&self, running: &str) -> Result<Vec<Rearmed>, Fault> {
+    async fn rearm_all(
+        &self,
+        running: &str,
+        say: impl FnMut(&Rearmed) + Send,
+    ) -> Result<Vec<Rearmed>, Fault> {
         let now = self.store.now_ms();
         let wanted = sqlx::query(
             "SELECT d.id, w.ref, e.key FROM deliveries d JOIN events e ON e.id = d.event_id \
@@ -247,6 +265,7 @@ impl Queue {
             .await?;
             remember_give_up(&mut tx, row.id(), running).await?;
         }
+        rearmed.iter().for_each(say);
         tx.commit().await?;
         Ok(rearmed)
     }
@@ -267,6 +286,31 @@ impl Queue {
         .await
         .map(|done| done.rows_affected() > 0)
         .map_err(|error| self.store.explain("retrying a delivery")(error.into()))
+    }
+
+    /// Drops a delivery that waits or was given up; returns whether it did.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn drop_one(
+        &self,
+        delivery: DeliveryId,
+        reason: DropReason,
+    ) -> Result<bool, StoreError> {
+        let explain = self.store.explain("dropping a delivery");
+        let rows = sqlx::query(concat!(
+            "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE id = $1 \
+             AND state IN ('pending', 'held', 'abandoned')",
+            not_being_spawned!(),
+            " RETURNING id"
+        ))
+        .bind(delivery.0)
+        .bind(reason.as_str())
+        .bind(self.store.now_ms())
+        .fetch_all(&self.store.writer)
+        .await
+        .map_err(|error| explain(error.into()))?;
+        Ok(!delivery_ids(&rows).map_err(explain)?.is_empty())
     }
 }
 

@@ -93,7 +93,7 @@ pub struct UnreadableSession {
 }
 
 /// The sessions that can be read, and those that cannot: one bad row hides no other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFaces {
     /// Those that can be read, newest first.
     pub readable: Vec<SessionFace>,

@@ -30,7 +30,21 @@ pub enum WorkspaceError {
 ///
 /// # Errors
 /// When it does not exist, is no directory, or cannot be entered.
-pub fn prepare(dir: &Path) -> Result<PathBuf, WorkspaceError> {
+pub async fn prepare(dir: &Path) -> Result<PathBuf, WorkspaceError> {
+    // Beside the runtime: the directory may lie on a disk that takes its time.
+    let checked = tokio::task::spawn_blocking({
+        let dir = dir.to_owned();
+        move || check(&dir)
+    });
+    checked.await.unwrap_or_else(|error| {
+        Err(WorkspaceError::Io {
+            path: dir.to_owned(),
+            source: error.into(),
+        })
+    })
+}
+
+fn check(dir: &Path) -> Result<PathBuf, WorkspaceError> {
     let io = |source| WorkspaceError::Io {
         path: dir.to_owned(),
         source,

@@ -7,6 +7,7 @@
 mod arrows;
 mod dependencies;
 mod documents;
+mod prerequisites;
 mod processes;
 mod specs;
 mod sql;

@@ -1,9 +1,8 @@
 //! How a harness ends, by itself or otherwise.
 
-use the_loop::model::{AfterEnd, Ending, Phase, ProcessId, TmuxSocket};
+use the_loop::model::{AfterEnd, Ending, Phase, TmuxSocket};
 use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
-use the_loop::process::table;
 
 use crate::hosted::{Hosted, PANE, SESSION, wait_until_gone};
 use crate::tmux::wait_for;
@@ -161,6 +160,9 @@ fn the_record_is_written_at_once_and_the_option_when_a_frozen_server_wakes() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_client_that_a_frozen_server_does_not_answer_is_killed_and_the_option_comes_later() {
+    use the_loop::model::ProcessId;
+    use the_loop::process::table;
+
     let clients_of = |host: &ProcessId| {
         let all = table::entries().into_iter();
         all.filter(|entry| entry.parent == host.pid).count()

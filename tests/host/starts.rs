@@ -1,6 +1,5 @@
 //! How the harness is started.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use the_loop::model::{Ending, PromptPassing};
@@ -92,6 +91,8 @@ fn a_directory_that_cannot_be_entered_is_a_failed_start() {
 #[test]
 #[cfg(target_os = "linux")]
 fn the_harness_sees_exactly_the_environment_of_its_ticket_and_no_foreign_descriptor() {
+    use std::collections::BTreeMap;
+
     let mut it = Hosted::new(
         "cat /proc/$$/environ > $DIR/e; for f in 3 4 5 6 7 8 9; do [ ! -e /proc/$$/fd/$f ] || echo $f; done > $DIR/f; grep -E 'Sig(Blk|Ign)' /proc/self/status > $DIR/s; \
          pwd > $DIR/p; : > $DIR/done; exec sleep 600",

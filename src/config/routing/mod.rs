@@ -4,7 +4,7 @@ mod control;
 mod tmux;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -257,6 +257,30 @@ fn template(text: Option<String>, key: &KeyPath, checker: &mut Checker<'_>) -> O
 }
 
 impl Routing {
+    /// Warns where agents would work among what the program must keep.
+    pub(super) fn check_apart(&self, state_root: &Path, checker: &mut Checker<'_>) {
+        if self.spawn_on_unmatched == SpawnPolicy::Never {
+            return;
+        }
+        // What does not exist yet has no real path, and none that leads elsewhere.
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (workdir, state) = (real(&self.spawn_workdir), real(state_root));
+        let how = if workdir == state {
+            "is"
+        } else if workdir.starts_with(&state) {
+            "lies in"
+        } else if state.starts_with(&workdir) {
+            "contains"
+        } else {
+            return;
+        };
+        let message = format!(
+            "{how} the state folder {}, so that agents can change what the-loop keeps there: name a folder apart from it",
+            state_root.display()
+        );
+        checker.warning(&KeyPath::of("routing.spawnWorkdir"), &message);
+    }
+
     pub(super) fn settings(&self, out: &mut Settings<'_>) {
         let users: Vec<&str> = self.authorized_users.iter().map(Login::as_str).collect();
         out.put("routing.authorizedUsers", users);

@@ -20,7 +20,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["home/.the-loop", "work/.the-loop"] {
+        for name in ["home/.the-loop", "home/src/app", "work/.the-loop"] {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
         Self { dir }

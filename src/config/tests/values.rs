@@ -226,6 +226,33 @@ fn nobody_authorised_warns_and_nothing_to_poll_refuses() {
 }
 
 #[test]
+fn agents_that_would_work_in_the_state_folder_are_warned_of() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("home/.the-loop/work")).unwrap();
+    std::os::unix::fs::symlink(place.path("home/.the-loop"), place.path("link")).unwrap();
+    let warned = |rest: &str| {
+        let routing = format!("routing: {{authorizedUsers: [o], spawnOnUnmatched: labeled{rest}}}");
+        let loaded = place.load(routing).unwrap();
+        warnings(&loaded)
+    };
+    for (workdir, how) in [
+        ("", "is the state folder"),
+        (", spawnWorkdir: .", "is the state folder"),
+        (", spawnWorkdir: ../../link", "is the state folder"),
+        (", spawnWorkdir: work", "lies in the state folder"),
+        (", spawnWorkdir: '~'", "contains the state folder"),
+    ] {
+        let said = warned(workdir);
+        assert_eq!(said.len(), 1, "{workdir}: {said:?}");
+        assert!(said[0].contains("routing.spawnWorkdir: "), "{said:?}");
+        assert!(said[0].contains(how), "{workdir}: {said:?}");
+    }
+    assert_eq!(warned(", spawnWorkdir: ../../work"), Vec::<String>::new());
+    let nobody_works = place.load("routing: {authorizedUsers: [o]}").unwrap();
+    assert_eq!(warnings(&nobody_works), Vec::<String>::new());
+}
+
+#[test]
 fn a_readable_file_with_secrets_warns_and_no_output_shows_them() {
     let place = Place::new();
     let text =

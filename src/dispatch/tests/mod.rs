@@ -4,6 +4,7 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 mod after_a_crash;
+mod broken;
 mod given_up;
 mod occupied;
 mod order;
@@ -12,7 +13,7 @@ mod resuming;
 mod starting;
 
 use std::fs;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
@@ -21,6 +22,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::clock::ManualClock;
 use crate::config::Environment;
+use crate::eventlog::Record;
 use crate::model::{
     BootId, Class, DeliveryState, Detail, Edit, Event, EventKey, EventKind, HarnessSessionId,
     ItemKind, Login, OwnerId, ProcessId, Session, Source, TmuxSocket, TmuxTarget,
@@ -42,7 +44,9 @@ struct ScriptedTmux(Arc<Mutex<Script>>);
 
 impl TmuxServer for ScriptedTmux {
     async fn call(&self, invocation: &Invocation) -> Result<Answer, Unanswered> {
-        (self.0.lock().unwrap())(invocation)
+        // A script may panic, which is what its test is about.
+        let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        script(invocation)
     }
 
     async fn version(&self) -> Result<String, Unanswered> {
@@ -84,6 +88,8 @@ struct World {
     store: Store,
     dispatcher: Dispatcher<ScriptedTmux, LocalMachine>,
     tmux: Arc<Mutex<Script>>,
+    records: Arc<Mutex<Vec<Record>>>,
+    breaks_at: Arc<Mutex<Option<&'static str>>>,
     publish: watch::Sender<Arc<Config>>,
 }
 
@@ -132,6 +138,8 @@ impl World {
             .unwrap();
         let tmux: Arc<Mutex<Script>> = Arc::new(Mutex::new(Box::new(no_server)));
         let (publish, config) = watch::channel(Arc::new(config(&folder, &json!({}))));
+        let records: Arc<Mutex<Vec<Record>>> = Arc::default();
+        let breaks_at: Arc<Mutex<Option<&'static str>>> = Arc::default();
         let dispatcher = Dispatcher::new(Parts {
             store: store.clone(),
             runner: TmuxRunner::new(
@@ -145,7 +153,14 @@ impl World {
                 socket: "/nowhere/socket".into(),
             },
             config,
-            log: EventLog::disabled(Source::Poll),
+            log: EventLog::disabled(Source::Poll).observed_by({
+                let (records, breaks_at) = (Arc::clone(&records), Arc::clone(&breaks_at));
+                move |record| {
+                    records.lock().unwrap().push(record.clone());
+                    let breaks = breaks_at.lock().unwrap().take_if(|at| *at == record.event);
+                    assert!(breaks.is_none(), "a defect");
+                }
+            }),
             clock: shared,
             owner: ClaimOwner {
                 process: own(),
@@ -162,6 +177,8 @@ impl World {
             store,
             dispatcher,
             tmux,
+            records,
+            breaks_at,
             publish,
         };
         world.know(ITEM).await;
@@ -169,7 +186,21 @@ impl World {
     }
 
     fn tmux(&self, script: impl FnMut(&Invocation) -> Result<Answer, Unanswered> + Send + 'static) {
-        *self.tmux.lock().unwrap() = Box::new(script);
+        *self.tmux.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(script);
+    }
+
+    /// What the event log was told of these types, oldest first.
+    fn records(&self, types: &[&str]) -> Vec<Record> {
+        let records = self.records.lock().unwrap();
+        let wanted = records
+            .iter()
+            .filter(|record| types.contains(&record.event.as_str()));
+        wanted.cloned().collect()
+    }
+
+    /// Lets the work break down once this was written to the event log.
+    fn break_at(&self, event: &'static str) {
+        *self.breaks_at.lock().unwrap() = Some(event);
     }
 
     fn configure(&self, change: &serde_json::Value) {

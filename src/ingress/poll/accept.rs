@@ -14,38 +14,11 @@ use crate::store::{Acceptance, Accepted, Arrival, ArrivalOutcome, Change, Dispos
 const EDITOR_WITHIN: TimeDelta = TimeDelta::days(1);
 
 impl RepoCycle<'_> {
-    /// Accepts a batch in one transaction, says what came of it, and returns it.
+    /// Accepts a batch in one transaction, says what comes of it, and returns it.
     pub(super) async fn accept(&mut self, batch: Acceptance) -> Result<Accepted, StepError> {
-        let accepted = self.poller.store.inbox().accept(&batch).await?;
-        for sighted in &accepted.sightings {
-            if sighted.first_sight {
-                self.report.first_sights += 1;
-            }
-            self.report.accepted += sighted.deliveries.len() as u64;
-            for change in &sighted.changes {
-                self.changed(&sighted.item, *change);
-            }
-        }
-        for (arrival, outcome) in batch.arrivals.iter().zip(&accepted.arrivals) {
-            match outcome {
-                ArrivalOutcome::New { delivery, .. } => {
-                    self.report.accepted += 1;
-                    self.poller
-                        .log
-                        .emit(&records::accepted(&arrival.event, *delivery));
-                }
-                ArrivalOutcome::Dropped { reason, .. } => {
-                    self.report.dropped += 1;
-                    self.poller
-                        .log
-                        .emit(&records::dropped(&arrival.event, *reason));
-                }
-                ArrivalOutcome::Duplicate { .. } => {
-                    self.poller.log.emit(&records::duplicate(&arrival.event));
-                }
-                ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => {}
-            }
-        }
+        let inbox = self.poller.store.inbox();
+        let say = |accepted: &Accepted| self.say(&batch, accepted);
+        let accepted = inbox.accept_saying(&batch, say).await?;
         let waits = accepted
             .arrivals
             .iter()
@@ -58,6 +31,33 @@ impl RepoCycle<'_> {
             self.poller.wake.notify_one();
         }
         Ok(accepted)
+    }
+
+    fn say(&mut self, batch: &Acceptance, accepted: &Accepted) {
+        for sighted in &accepted.sightings {
+            if sighted.first_sight {
+                self.report.first_sights += 1;
+            }
+            self.report.accepted += sighted.deliveries.len() as u64;
+            for change in &sighted.changes {
+                self.changed(&sighted.item, *change);
+            }
+        }
+        for (arrival, outcome) in batch.arrivals.iter().zip(&accepted.arrivals) {
+            let record = match outcome {
+                ArrivalOutcome::New { delivery, .. } => {
+                    self.report.accepted += 1;
+                    records::accepted(&arrival.event, *delivery)
+                }
+                ArrivalOutcome::Dropped { reason, .. } => {
+                    self.report.dropped += 1;
+                    records::dropped(&arrival.event, *reason)
+                }
+                ArrivalOutcome::Duplicate { .. } => records::duplicate(&arrival.event),
+                ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => continue,
+            };
+            self.poller.log.emit(&record);
+        }
     }
 
     fn changed(&mut self, row: &ItemRow, change: Change) {

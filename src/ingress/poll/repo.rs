@@ -14,6 +14,7 @@ use crate::config::{Config, Source};
 use crate::eventlog::Decision;
 use crate::github::GitHubError;
 use crate::model::{ItemKind, RepoRef, WorkItemRef};
+use crate::process::panic::{Panicked, caught};
 use crate::routing::policy::Policy;
 use crate::store::StoreError;
 
@@ -42,6 +43,8 @@ pub(super) enum StepError {
         node_id: String,
         source: GitHubError,
     },
+    #[error(transparent)]
+    BrokeDown(#[from] Panicked),
     #[error("stopped")]
     Stopped,
 }
@@ -54,7 +57,7 @@ impl StepError {
                 error,
                 GitHubError::RateLimited { .. } | GitHubError::Unauthorized { .. }
             ),
-            Self::Store(_) | Self::Stopped => true,
+            Self::Store(_) | Self::BrokeDown(_) | Self::Stopped => true,
             Self::Editor { .. } => false,
         }
     }
@@ -96,16 +99,8 @@ impl RepoCycle<'_> {
                 self.report.interrupted = true;
                 return;
             }
-            let done = match step {
-                Step::FirstListing => self.first_listing().await,
-                Step::Issues => self.issues().await,
-                Step::Pulls => self.pulls().await,
-                Step::Missing => self.missing().await,
-                Step::ReviewComments => self.review_comments().await,
-                Step::Details => self.details().await,
-                Step::Comments => self.comments().await,
-                Step::Ci => self.ci().await,
-            };
+            let done = caught(self.step(step)).await;
+            let done = done.unwrap_or_else(|panicked| Err(panicked.into()));
             let what = format!("{} {step:?}", self.repo.key());
             match done {
                 Ok(()) => self.poller.failures.worked(&what),
@@ -122,6 +117,19 @@ impl RepoCycle<'_> {
                     }
                 }
             }
+        }
+    }
+
+    async fn step(&mut self, step: Step) -> Result<(), StepError> {
+        match step {
+            Step::FirstListing => self.first_listing().await,
+            Step::Issues => self.issues().await,
+            Step::Pulls => self.pulls().await,
+            Step::Missing => self.missing().await,
+            Step::ReviewComments => self.review_comments().await,
+            Step::Details => self.details().await,
+            Step::Comments => self.comments().await,
+            Step::Ci => self.ci().await,
         }
     }
 

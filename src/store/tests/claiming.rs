@@ -78,10 +78,13 @@ async fn a_command_never_waits_behind_events() {
 
     assert_eq!(claim.first().id, stop);
     assert_eq!(claim.class, Class::Control);
-    let dropped = world
+    let mut dropped = Vec::new();
+    world
         .store
         .deduper()
-        .drop_queued(&claim, DropReason::SessionStopped, None)
+        .drop_queued(&claim, DropReason::SessionStopped, None, |one| {
+            dropped.push(one);
+        })
         .await
         .unwrap();
     assert_eq!(dropped.len(), 1);
@@ -98,7 +101,7 @@ async fn what_came_in_after_a_command_is_not_dropped_by_it() {
     let deduper = world.store.deduper();
 
     deduper
-        .drop_queued(&claim, DropReason::ItemClosed, None)
+        .drop_queued(&claim, DropReason::ItemClosed, None, |_| {})
         .await
         .unwrap();
 
@@ -212,7 +215,9 @@ async fn a_lapsed_claim_is_taken_over_and_its_former_holder_can_write_nothing() 
             .is_lost()
     );
     assert!(ledger.clear_control(&former).await.unwrap_err().is_lost());
-    let drop = deduper.drop_queued(&former, DropReason::Reset, None).await;
+    let drop = deduper
+        .drop_queued(&former, DropReason::Reset, None, |_| {})
+        .await;
     assert!(drop.unwrap_err().is_lost());
     assert_eq!(registry.open_session(claim.item.id).await.unwrap(), None);
 }

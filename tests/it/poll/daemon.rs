@@ -1,9 +1,15 @@
 //! The life of `poll`: one at a time, once or for ever, in front or behind, to an orderly end.
 
+use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use the_loop::config::{Config, Environment};
+use the_loop::daemon::{
+    PollError, PollNews, PollObserver, PollOptions, Run, StandingNews, run_poll,
+};
 use the_loop::demo::github::Fault;
 
 use super::rig::{LABEL, REPO};
@@ -147,8 +153,13 @@ fn stop_ends_the_one_that_runs_and_says_so() {
     assert_eq!(status.code(), 1);
     assert!(status.stdout.contains("not running"), "{status:?}");
 
+    let log = scratch.state_root().join("logs/poll.out");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    fs::write(&log, vec![b'x'; 6 << 20]).unwrap();
     let started = program.run(&["poll", "start", "--detach"]).ok();
     assert!(started.contains("in the background"), "{started}");
+    assert!(log.with_extension("out.1").exists());
+    assert!(fs::metadata(&log).unwrap().len() < 1 << 20);
     let pid = scratch.processes("--detached")[0].pid.to_string();
     assert!(started.contains(&pid), "{started}");
     eventually("a cycle is over", || {
@@ -162,6 +173,32 @@ fn stop_ends_the_one_that_runs_and_says_so() {
     assert!(stopped.stdout.contains(&pid), "{stopped:?}");
     assert!(scratch.processes("--detached").is_empty());
     assert_eq!(records(&scratch, "poller.stopped").len(), 1);
+}
+
+#[test]
+fn a_daemon_that_breaks_down_ends_with_an_error_and_a_line_in_the_log() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let path = hub.program(&scratch).config_file();
+    let loaded = Config::load(Some(&path), &Environment::of_this_process()).unwrap();
+    let options = PollOptions {
+        run: Run::Forever,
+        interval: None,
+        max_retries: None,
+        standing: StandingNews::EverySecond,
+    };
+    let breaks: PollObserver = Arc::new(|news| {
+        assert!(!matches!(news, PollNews::Standing(_)), "a defect");
+    });
+    let daemon = run_poll(loaded.config, &options, breaks);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let ended = runtime.unwrap().block_on(daemon);
+    assert!(matches!(ended, Err(PollError::BrokeDown(_))), "{ended:?}");
+    let stopped = records(&scratch, "poller.stopped");
+    assert_eq!(stopped.len(), 1);
+    assert_eq!(stopped[0]["level"], "error");
+    assert!(stopped[0]["error"].to_string().contains("a defect"));
 }
 
 #[test]

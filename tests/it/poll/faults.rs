@@ -17,6 +17,22 @@ async fn a_502_that_passes_is_nothing() {
 }
 
 #[tokio::test]
+async fn a_cycle_that_breaks_down_says_so_and_the_next_one_loses_nothing() {
+    let (rig, issue) = Rig::with_issue().await;
+    rig.comment(issue, "ada", "hello");
+    rig.break_at("inbox.accepted");
+    rig.pass(60);
+    let report = rig.cycle().await;
+    assert!(report.errors[0].contains("a defect"), "{report:?}");
+    assert_eq!(rig.said(&["poll.provider_error"]).len(), 1);
+    rig.comment(issue, "ada", "again");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["hello", "again"]);
+    // Nothing is accepted before its line is in the event log; here it is there twice.
+    assert_eq!(rig.said(&["inbox.accepted"]).len(), 3);
+}
+
+#[tokio::test]
 async fn half_an_answer_loses_nothing() {
     let (rig, issue) = Rig::with_issue().await;
     rig.comment(issue, "ada", "hello");

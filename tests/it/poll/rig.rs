@@ -36,6 +36,7 @@ pub(crate) struct Rig {
     pub(crate) poller: Poller,
     pub(crate) stop: CancellationToken,
     records: Arc<Mutex<Vec<Record>>>,
+    breaks_at: Arc<Mutex<Option<&'static str>>>,
     config: watch::Sender<Arc<Config>>,
     host: String,
     file: Value,
@@ -112,9 +113,14 @@ impl Rig {
             .await
             .unwrap();
         let records = Arc::new(Mutex::new(Vec::new()));
+        let breaks_at: Arc<Mutex<Option<&'static str>>> = Arc::default();
         let log = EventLog::disabled(Source::Poll).observed_by({
-            let records = Arc::clone(&records);
-            move |record| records.lock().unwrap().push(record.clone())
+            let (records, breaks_at) = (Arc::clone(&records), Arc::clone(&breaks_at));
+            move |record| {
+                records.lock().unwrap().push(record.clone());
+                let breaks = breaks_at.lock().unwrap().take_if(|at| *at == record.event);
+                assert!(breaks.is_none(), "a defect");
+            }
         });
         let limits = Limits {
             backoff: Duration::from_millis(1),
@@ -137,6 +143,7 @@ impl Rig {
             poller,
             stop: CancellationToken::new(),
             records,
+            breaks_at,
             config,
             host,
             file,
@@ -152,6 +159,11 @@ impl Rig {
         *target = value;
         let config = config_of(&self.folder, &self.file);
         self.config.send_replace(config);
+    }
+
+    /// Lets the poller panic when it next decides this.
+    pub(crate) fn break_at(&self, event: &'static str) {
+        *self.breaks_at.lock().unwrap() = Some(event);
     }
 
     /// Lets time pass, on GitHub and here.

@@ -8,6 +8,48 @@ use super::world::{World, short};
 use crate::support::{SOON, Scratch, wait_until};
 
 #[test]
+fn who_only_looks_makes_nothing_and_is_told_that_there_is_nothing_yet() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let made = || scratch.state_root().read_dir().unwrap().count();
+    for (args, code, told) in [
+        (&["sessions", "list"][..], 0, "no sessions"),
+        (
+            &["sessions", "show", "demo/app#7"],
+            1,
+            "no session is recorded",
+        ),
+        (
+            &["sessions", "attach", "demo/app#7"],
+            1,
+            "no session is recorded",
+        ),
+        (
+            &["sessions", "reset", "--all", "--dry-run"],
+            1,
+            "nothing is recorded",
+        ),
+        (&["events"], 0, "no matching events"),
+        (&["status"], 0, "nothing seen yet"),
+        (&["poll", "status"], 1, "not running"),
+        (&["poll", "stop"], 1, "no poller runs"),
+        (&["config", "show"], 0, "state.root"),
+    ] {
+        let ended = world.run(args);
+        assert_eq!(ended.code(), code, "{args:?}: {ended:?}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(told), "{args:?}: {said}");
+        assert_eq!(made(), 0, "{args:?}");
+    }
+    assert_eq!(world.json(&["sessions", "list", "--json"]), json!([]));
+    assert_eq!(
+        world.json(&["status", "--json"])["inbox"]["pending"],
+        json!(0)
+    );
+    assert_eq!(made(), 0);
+}
+
+#[test]
 fn sessions_are_listed_and_shown_as_table_and_as_json() {
     let scratch = Scratch::new();
     let world = World::new(&scratch);

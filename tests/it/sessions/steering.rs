@@ -20,6 +20,37 @@ fn a_session_is_started_for_an_item_that_nobody_has_seen() {
 }
 
 #[test]
+fn a_command_that_fails_is_tried_once_and_says_why() {
+    let scratch = Scratch::new();
+    let world = World::with(&scratch, |program| {
+        program
+            .set(
+                "harnesses",
+                json!({ "agent": { "command": "false", "sessionArgs": [] } }),
+            )
+            .set("polling.intervalSeconds", json!(60))
+    });
+    let failed = world.run(&["sessions", "start", "demo/app#7"]);
+    assert_eq!(failed.code(), 1);
+    assert!(failed.stderr.contains("exit code 1"), "{}", failed.stderr);
+    assert_eq!(world.events("dispatch.failed").len(), 1);
+    assert_eq!(
+        world.events("dispatch.dropped")[0]["reason"],
+        json!("by-operator")
+    );
+    // Nothing of it is left to run later.
+    let later = world.run(&["poll", "--once"]).stdout;
+    assert!(later.contains("0 failed"), "{later}");
+
+    let daemon = world.daemon();
+    let left = world.run(&["sessions", "start", "demo/app#7"]);
+    assert_eq!(left.code(), 1);
+    let tried_again = left.stderr.contains("the running poller tries it again");
+    assert!(tried_again, "{}", left.stderr);
+    stop(daemon);
+}
+
+#[test]
 fn a_paused_session_hears_nothing_of_the_pause_and_goes_on_when_resumed() {
     let scratch = Scratch::new();
     let world = World::new(&scratch);

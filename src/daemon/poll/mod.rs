@@ -1,12 +1,17 @@
 //! The poll daemon: lock, parts, cycles beside dispatches, and an orderly end.
 
+mod news;
+mod outcome;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
+
+pub use news::{PollNews, PollObserver, Standing, StandingNews};
+pub use outcome::PollEnd;
 
 use super::heartbeat::{self, CycleSummary, Heartbeat};
 use super::lock::{InstanceLock, LockError};
@@ -15,12 +20,13 @@ use super::signals;
 use super::tidy::tidy;
 use crate::config::Config;
 use crate::dispatch::DispatchError;
-use crate::eventlog::{Decision, Record};
+use crate::eventlog::Decision;
 use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
-use crate::model::text::count;
-use crate::store::StoreError;
+use crate::process::panic::{Panicked, caught};
+use crate::store::{Rearmed, StoreError};
+use outcome::Tally;
 
 /// How often a running poller tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -47,15 +53,6 @@ pub struct PollOptions {
     pub standing: StandingNews,
 }
 
-/// Whether the observer is told how things stand, which is counted in the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StandingNews {
-    /// About once a second.
-    EverySecond,
-    /// Nobody looks.
-    Never,
-}
-
 /// Why the poller did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
@@ -68,81 +65,13 @@ pub enum PollError {
     /// The dispatcher failed.
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
+    /// The daemon itself panicked.
+    #[error(transparent)]
+    BrokeDown(#[from] Panicked),
     /// Signals could not be handled.
     #[error("cannot install the signal handlers: {0}")]
     Signals(#[source] std::io::Error),
 }
-
-/// How a poller ended.
-#[derive(Debug)]
-pub struct PollEnd {
-    /// The last cycle.
-    pub report: CycleReport,
-    /// Deliveries that reached their session since the start.
-    pub delivered: u64,
-    /// Attempts that failed since the start.
-    pub failed: u64,
-}
-
-impl PollEnd {
-    /// Tells whether everything that was tried worked.
-    #[must_use]
-    pub fn worked(&self) -> bool {
-        self.failed == 0 && self.report.errors.is_empty()
-    }
-
-    /// Says the run in one line.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let report = &self.report;
-        let repos: Vec<String> = report.repos.iter().map(ToString::to_string).collect();
-        let mut text = format!(
-            "{}: {}, {} new, {} delivered, {} failed, {} ({} unchanged), {:.2} s",
-            repos.join(", "),
-            count(report.items, "item"),
-            report.accepted,
-            self.delivered,
-            self.failed,
-            count(report.requests, "request"),
-            report.unchanged,
-            report.duration.as_secs_f64(),
-        );
-        for error in &report.errors {
-            text.push_str("\n  reading failed, will be tried again: ");
-            text.push_str(error);
-        }
-        text
-    }
-}
-
-/// How things stand between two cycles.
-#[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// Open sessions.
-    pub sessions: u64,
-    /// Open work items.
-    pub items: u64,
-    /// Deliveries that are not settled.
-    pub inbox: u64,
-    /// When the next cycle is due.
-    pub next_cycle_at: Option<DateTime<Utc>>,
-    /// The rate limit as last seen.
-    pub rate: Option<Rate>,
-}
-
-/// What a running poller tells whoever shows it.
-#[derive(Debug)]
-pub enum PollNews<'a> {
-    /// It holds the lock and every part is built.
-    Ready,
-    /// Something was decided.
-    Decided(&'a Record),
-    /// How things stand, about once a second.
-    Standing(&'a Standing),
-}
-
-/// Who is told the news.
-pub type PollObserver = Arc<dyn Fn(PollNews<'_>) + Send + Sync>;
 
 /// The lock file of a state root's poller.
 #[must_use]
@@ -187,20 +116,16 @@ pub async fn run_poll(
     )?;
     observer(PollNews::Ready);
     daemon.announce_start(options.run);
-    daemon.rearm().await;
-    daemon.check_in().await;
-    let report = match options.run {
-        Run::Once => Box::pin(daemon.once()).await?,
-        Run::Forever => Box::pin(daemon.forever(options.standing)).await?,
-    };
+    let ended = caught(Box::pin(daemon.run(options))).await;
+    let ended = ended.unwrap_or_else(|panicked| Err(panicked.into()));
     daemon.services.log.emit(&Decision::PollerStopped {
         cycles: tally.cycles(),
         signal: None,
-        error: None,
+        error: ended.as_ref().err().map(ToString::to_string),
     });
     daemon.services.store.close().await;
     Ok(PollEnd {
-        report,
+        report: ended?,
         delivered: tally.delivered(),
         failed: tally.failed(),
     })
@@ -285,6 +210,15 @@ impl Daemon {
         }
     }
 
+    async fn run(&self, options: &PollOptions) -> Result<CycleReport, PollError> {
+        self.rearm().await;
+        self.check_in().await;
+        match options.run {
+            Run::Once => self.once().await,
+            Run::Forever => self.forever(options.standing).await,
+        }
+    }
+
     async fn once(&self) -> Result<CycleReport, PollError> {
         let report = self.poller.cycle(&self.stop).await;
         self.tally.cycle();
@@ -295,18 +229,27 @@ impl Daemon {
     }
 
     async fn forever(&self, standing: StandingNews) -> Result<CycleReport, PollError> {
-        let work = tokio::spawn({
-            let (dispatcher, stop) = (self.dispatcher.clone(), self.stop.clone());
-            async move {
-                let ended = dispatcher.run(stop.clone()).await;
-                // A dispatcher that failed takes the poller with it: half a daemon helps nobody.
-                stop.cancel();
-                ended
-            }
-        });
+        // One that fails takes the other with it, in order: half a daemon helps nobody.
+        let dispatches = async {
+            let ended = caught(self.dispatcher.run(self.stop.clone())).await;
+            self.stop.cancel();
+            ended
+        };
+        let cycles = async {
+            let ended = caught(Box::pin(self.cycles(standing))).await;
+            self.stop.cancel();
+            ended
+        };
+        let (dispatched, last) = tokio::join!(Box::pin(dispatches), Box::pin(cycles));
+        dispatched??;
+        Ok(last?)
+    }
+
+    /// Cycle after cycle until the stop, with what is done beside it; returns the last report.
+    async fn cycles(&self, standing: StandingNews) -> CycleReport {
         let next_cycle_at = Arc::new(Mutex::new(None));
         let mut last = CycleReport::default();
-        let cycles = Box::pin(self.poller.run(&self.stop, |report| {
+        let cycles = self.poller.run(&self.stop, |report| {
             self.tally.cycle();
             let interval = self.services.config.borrow().polling.interval;
             let now = self.services.clock.now();
@@ -315,17 +258,13 @@ impl Daemon {
                 Some((next, report.rate.clone()));
             self.beat(report, Some(next));
             last = report.clone();
-        }));
+        });
         tokio::select! {
             () = cycles => {}
             () = self.show_standing(&next_cycle_at), if standing == StandingNews::EverySecond => {}
             () = self.keep_tidy() => {}
         }
-        match work.await {
-            Ok(ended) => ended?,
-            Err(error) => tracing::error!("the dispatcher ended unexpectedly: {error}"),
-        }
-        Ok(last)
+        last
     }
 
     /// Tidies up from time to time; never ends.
@@ -367,19 +306,16 @@ impl Daemon {
     /// Gives what another version of this program gave up a new chance, once (AC11).
     async fn rearm(&self) {
         let version = env!("CARGO_PKG_VERSION");
-        match self.services.store.queue().rearm_given_up(version).await {
-            Ok(rearmed) => {
-                for one in rearmed {
-                    self.services.log.emit(&Decision::PollRearmed {
-                        work_item: one.item,
-                        deliveries: vec![one.delivery],
-                        version: version.to_owned(),
-                    });
-                }
-            }
-            Err(error) => {
-                tracing::error!("cannot look for events that another version gave up: {error}");
-            }
+        let say = |one: &Rearmed| {
+            self.services.log.emit(&Decision::PollRearmed {
+                work_item: one.item.clone(),
+                deliveries: vec![one.delivery],
+                version: version.to_owned(),
+            });
+        };
+        let queue = self.services.store.queue();
+        if let Err(error) = queue.rearm_given_up_saying(version, say).await {
+            tracing::error!("cannot look for events that another version gave up: {error}");
         }
     }
 
@@ -388,17 +324,7 @@ impl Daemon {
         let beat = Heartbeat {
             started_at: self.started_at,
             interval_seconds: config.polling.interval.as_secs(),
-            last_cycle: Some(CycleSummary {
-                ended_at: report.ended_at.unwrap_or(self.started_at),
-                duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-                items: report.items,
-                requests: report.requests,
-                unchanged: report.unchanged,
-                rate_remaining: report.rate.as_ref().map(|rate| rate.remaining),
-                rate_limit: report.rate.as_ref().map(|rate| rate.limit),
-                rate_resets_at: report.rate.as_ref().map(|rate| rate.reset_at),
-                errors: report.errors.clone(),
-            }),
+            last_cycle: Some(CycleSummary::of(report, self.started_at)),
             next_cycle_at,
         };
         if let Err(error) = heartbeat::write(&config.state.root, &beat) {
@@ -407,40 +333,5 @@ impl Daemon {
                 heartbeat::path(&config.state.root).display()
             );
         }
-    }
-}
-
-/// Counts cycles, and what the event log says of this run.
-#[derive(Debug, Default)]
-struct Tally {
-    cycles: AtomicU64,
-    delivered: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl Tally {
-    fn count(&self, record: &Record) {
-        let counter = match record.event.as_str() {
-            "dispatch.succeeded" => &self.delivered,
-            "dispatch.failed" => &self.failed,
-            _ => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn cycle(&self) {
-        self.cycles.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn cycles(&self) -> u64 {
-        self.cycles.load(Ordering::Relaxed)
-    }
-
-    fn delivered(&self) -> u64 {
-        self.delivered.load(Ordering::Relaxed)
-    }
-
-    fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
     }
 }
