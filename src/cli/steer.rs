@@ -78,7 +78,8 @@ pub(super) async fn execute(
         if row.state.is_final() {
             return Ok((row.state, row.error.or(row.reason)));
         }
-        if row.state == DeliveryState::Pending
+        // It waits again, and has an error: its try is over.
+        if row.state != DeliveryState::Claimed
             && let Some(error) = row.error
         {
             return after_failure(services, item, delivery, &event, error).await;
