@@ -275,6 +275,9 @@ pub(crate) struct EventsArgs {
     /// Print the records as they are stored, one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Tell the story of one work item or one event, how it stands, and what can be done now
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["types", "work_item", "delivery", "source", "level", "since", "follow"])]
+    pub(crate) explain: Option<String>,
     /// Print every type of record there is, and exit
     #[arg(long = "types")]
     pub(crate) catalogue: bool,

@@ -9,7 +9,7 @@ use super::args::{EventsArgs, Global};
 use super::decisions::{Decisions, Detail};
 use super::exit::{Exit, Failure};
 use super::layout::{Column, Fit};
-use super::{output, setup};
+use super::{explain, output, setup};
 use crate::eventlog::{self, Beginning, Filter, Follower, Level, Record, describe, parse_since};
 use crate::model::Source;
 
@@ -31,6 +31,9 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     let loaded = setup::load_or_defaults(global)?;
+    if let Some(what) = &args.explain {
+        return explain::run(&loaded.config, what, args.json);
+    }
     let filter = filter(args, &loaded.config.integrations.github.host)?;
     let path = &loaded.config.event_log.path;
     let limit = if args.limit == 0 {

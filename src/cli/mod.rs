@@ -10,6 +10,7 @@ mod decisions;
 mod demo;
 mod events;
 mod exit;
+mod explain;
 mod layout;
 mod live;
 mod output;

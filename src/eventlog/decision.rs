@@ -47,6 +47,11 @@ macro_rules! words {
         pub enum $name {
             $($(#[$doc])* $variant,)+
         }
+
+        impl $name {
+            /// Every value, in order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+        }
     };
 }
 

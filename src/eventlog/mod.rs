@@ -5,6 +5,7 @@
 //! written for people and never read to decide anything; a log that cannot be written changes nothing
 //! but a warning. `docs/event-types.md` is generated from [`TYPES`] and [`FIELDS`].
 
+mod advice;
 mod append;
 mod decision;
 mod describe;
@@ -18,9 +19,11 @@ mod reader;
 mod record;
 mod reference;
 mod sentences;
+mod story;
 mod vocabulary;
 mod writer;
 
+pub use advice::{Advice, drop_advice, hold_advice, spawn_advice_of};
 pub use append::Rotation;
 pub use decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
 pub use describe::{Line, describe};
@@ -31,6 +34,7 @@ pub use phrases::{hold_phrase, kind_phrase};
 pub use reader::{Error, Reader, Tail, read, tail};
 pub use record::{Level, Record};
 pub use reference::reference;
+pub use story::tell;
 pub use vocabulary::{Decision, TYPES};
 pub use writer::EventLog;
 

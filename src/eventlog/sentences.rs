@@ -12,11 +12,15 @@ use crate::model::text::count;
 pub(super) struct Words<'a>(&'a Record);
 
 impl<'a> Words<'a> {
+    pub(super) fn new(record: &'a Record) -> Self {
+        Self(record)
+    }
+
     pub(super) fn get(&self, field: &str) -> &'a str {
         self.0.text(field).unwrap_or_default()
     }
 
-    fn flag(&self, field: &str) -> bool {
+    pub(super) fn flag(&self, field: &str) -> bool {
         self.0
             .fields
             .get(field)
@@ -24,7 +28,7 @@ impl<'a> Words<'a> {
             .unwrap_or_default()
     }
 
-    fn number(&self, field: &str) -> u64 {
+    pub(super) fn number(&self, field: &str) -> u64 {
         self.0.number(field).unwrap_or_default()
     }
 
@@ -69,7 +73,7 @@ impl<'a> Words<'a> {
 
 /// Returns what happened, in a word or two, and to what and why.
 pub(super) fn words(record: &Record) -> (String, String) {
-    let w = Words(record);
+    let w = Words::new(record);
     let act = act(&w, &w.by());
     let (area, last) = record.event.split_once('.').unwrap_or((&record.event, ""));
     let (verb, detail) = match area {

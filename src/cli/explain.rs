@@ -1,0 +1,344 @@
+//! `the-loop events --explain`: the story of one event or one work item, and what to do now.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Local, Utc};
+use serde::Serialize;
+
+use super::exit::{Exit, Failure};
+use super::{output, setup};
+use crate::config::Config;
+use crate::daemon::open_store;
+use crate::eventlog::{
+    self, Advice, Filter, Record, drop_advice, drop_phrase, hold_advice, hold_phrase, kind_phrase,
+    spawn_advice_of,
+};
+use crate::model::text::count;
+use crate::model::{DeliveryId, DeliveryState, DropReason, HoldReason, SessionStatus, WorkItemRef};
+use crate::store::{QueueFilter, QueueRow, Store};
+
+/// At most so many steps are told; the newest are the ones that matter.
+const STEPS: usize = 500;
+
+/// What is to be explained.
+enum Subject {
+    Item(WorkItemRef),
+    /// A number, a key, or a key without host and version.
+    Delivery(String),
+}
+
+impl Subject {
+    fn of(text: &str, host: &str) -> Self {
+        match text.parse::<WorkItemRef>() {
+            Ok(item) => Self::Item(item.meant_on(host)),
+            Err(_) => Self::Delivery(text.to_owned()),
+        }
+    }
+
+    fn filter(&self) -> Filter {
+        match self {
+            Self::Item(item) => Filter {
+                work_item: Some(item.clone()),
+                ..Filter::default()
+            },
+            Self::Delivery(wanted) => Filter {
+                delivery: Some(wanted.clone()),
+                ..Filter::default()
+            },
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Story {
+    title: String,
+    steps: Vec<Step>,
+    /// How each delivery stands.
+    deliveries: Vec<Standing>,
+    /// What can be done where the event was decided against before it was stored.
+    refused: Option<&'static str>,
+    /// How the session stands, in the story of a work item.
+    session: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Step {
+    ts: DateTime<Utc>,
+    event: String,
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Standing {
+    #[serde(flatten)]
+    row: QueueRow,
+    result: String,
+    advice: Option<&'static str>,
+}
+
+pub(super) fn run(config: &Config, text: &str, json: bool) -> Result<Exit, Failure> {
+    let subject = Subject::of(text, &config.integrations.github.host);
+    let tail = eventlog::tail(&config.event_log.path, subject.filter(), STEPS)?;
+    let (deliveries, session) = standing(config, &subject, &tail.records)?;
+    if tail.records.is_empty() && deliveries.is_empty() {
+        return Err(Failure::of(format!(
+            "nothing is known of {text}: neither the event log {} nor the store has it. Was it written \
+             before the item was watched, or is its repository not in polling.sources?",
+            config.event_log.path.display()
+        )));
+    }
+    let story = Story {
+        title: title(&subject, &deliveries, &tail.records),
+        steps: steps(&tail.records),
+        deliveries: deliveries
+            .into_iter()
+            .map(|row| standing_of(row, &tail.records))
+            .collect(),
+        refused: refused(&tail.records),
+        session,
+    };
+    if json {
+        output::json(&story)?;
+    } else {
+        print(&subject, &story);
+    }
+    Ok(Exit::Success)
+}
+
+/// One step for each thing that happened: a failed start is an attempt that failed, and says so itself.
+fn steps(records: &[Record]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut before: Option<&Record> = None;
+    for record in records {
+        let same = before.replace(record).is_some_and(|before| {
+            before.event == "session.spawn_failed"
+                && before.number("delivery") == record.number("delivery")
+        });
+        if !(same && record.event == "dispatch.failed") {
+            steps.push(step(record));
+        }
+    }
+    steps
+}
+
+fn step(record: &Record) -> Step {
+    Step {
+        ts: record.ts,
+        event: record.event.clone(),
+        text: eventlog::tell(record),
+    }
+}
+
+/// Reads how the deliveries stand, and the session of a work item.
+fn standing(
+    config: &Config,
+    subject: &Subject,
+    records: &[Record],
+) -> Result<(Vec<QueueRow>, Option<String>), Failure> {
+    setup::block_on(async {
+        let Some(store) = open_store(config).await? else {
+            return Ok((Vec::new(), None));
+        };
+        let found = match subject {
+            Subject::Item(item) => (
+                open_of(&store, item).await?,
+                session_of(&store, item).await?,
+            ),
+            Subject::Delivery(wanted) => (rows(&store, wanted, records).await?, None),
+        };
+        store.close().await;
+        Ok(found)
+    })
+}
+
+async fn rows(store: &Store, wanted: &str, records: &[Record]) -> Result<Vec<QueueRow>, Failure> {
+    let mut numbers: BTreeSet<i64> = records.iter().flat_map(deliveries).collect();
+    numbers.extend(wanted.parse::<i64>().ok());
+    let mut found = Vec::new();
+    for number in numbers {
+        found.extend(store.queue().get(DeliveryId(number)).await?);
+    }
+    Ok(found)
+}
+
+fn deliveries(record: &Record) -> Vec<i64> {
+    let many = record.fields.get("deliveries").and_then(|v| v.as_array());
+    let many = many
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_i64);
+    let one = record
+        .number("delivery")
+        .and_then(|n| i64::try_from(n).ok());
+    one.into_iter().chain(many).collect()
+}
+
+/// What of an item is not done, or was given up.
+async fn open_of(store: &Store, item: &WorkItemRef) -> Result<Vec<QueueRow>, Failure> {
+    let all = store.queue().list(QueueFilter::Of(item), 10_000).await?;
+    let open = |row: &QueueRow| !row.state.is_final() || row.state == DeliveryState::Abandoned;
+    Ok(all.into_iter().filter(open).collect())
+}
+
+async fn session_of(store: &Store, item: &WorkItemRef) -> Result<Option<String>, Failure> {
+    let Some(session) = store.registry().latest(item).await? else {
+        return Ok(None);
+    };
+    let name = session.minted_ref.session_name();
+    let name = name.map_or_else(|error| error.to_string(), |name| name.to_string());
+    Ok(Some(match session.status {
+        SessionStatus::Closed => format!("{name} was closed"),
+        status => format!(
+            "{name} is {status}; look at it with: the-loop sessions attach {}",
+            item.short()
+        ),
+    }))
+}
+
+fn title(subject: &Subject, rows: &[QueueRow], records: &[Record]) -> String {
+    let (kind, item, actor) = match (subject, rows.first(), records.first()) {
+        (Subject::Item(item), ..) => return item.short(),
+        (_, Some(row), _) => (row.kind.clone(), row.item.short(), row.actor.clone()),
+        (_, None, record) => {
+            let text = |field| {
+                record
+                    .and_then(|record| record.text(field))
+                    .map(str::to_owned)
+            };
+            let item = record.and_then(|record| record.work_items().next());
+            let item = item.map(|item| item.trim_start_matches("github:").to_owned());
+            (
+                text("kind").unwrap_or_default(),
+                item.unwrap_or_default(),
+                text("actor"),
+            )
+        }
+    };
+    let by = actor
+        .map(|actor| format!(", by @{actor}"))
+        .unwrap_or_default();
+    format!("{} on {item}{by}", kind_phrase(&kind))
+}
+
+fn standing_of(row: QueueRow, records: &[Record]) -> Standing {
+    let (result, advice) = outcome(&row);
+    // Why an agent could not be started says more than that its start was given up.
+    let spawn = records.iter().rev().find_map(|record| {
+        let of_it = record.number("delivery") == u64::try_from(row.delivery.0).ok();
+        let reason = record.text("reason").filter(|_| of_it)?;
+        spawn_advice_of(reason).filter(|_| record.event == "session.spawn_failed")
+    });
+    let advice = match (row.state, spawn) {
+        (DeliveryState::Abandoned, Some(spawn)) => Some(spawn.remedy),
+        _ => advice,
+    };
+    Standing {
+        row,
+        result,
+        advice,
+    }
+}
+
+/// What can be done about an event that was decided against as soon as it was seen.
+fn refused(records: &[Record]) -> Option<&'static str> {
+    let last = records
+        .iter()
+        .rev()
+        .find(|record| record.event == "routing.dropped")?;
+    let reason = last.text("reason")?.parse().ok()?;
+    Some(drop_advice(reason).remedy)
+}
+
+/// How a delivery stands, and what can be done about it.
+fn outcome(row: &QueueRow) -> (String, Option<&'static str>) {
+    let reason = row.reason.as_deref().unwrap_or_default();
+    let dropped = || reason.parse::<DropReason>().ok().map(drop_advice);
+    let held = || reason.parse::<HoldReason>().ok().map(hold_advice);
+    let remedy = |advice: Option<Advice>| advice.map(|advice| advice.remedy);
+    let after = |error: &Option<String>| match error {
+        Some(error) => format!("; the last error: {error}"),
+        None => String::new(),
+    };
+    match row.state {
+        DeliveryState::Pending => (
+            format!(
+                "waits for its turn, due {}{}",
+                clock(row.next_at),
+                after(&row.error)
+            ),
+            Some("A poller must run: the-loop poll status."),
+        ),
+        DeliveryState::Claimed => ("is being worked on in this moment".to_owned(), None),
+        DeliveryState::Held => (
+            format!(
+                "waits: {}; looked at again {}",
+                hold_phrase(reason),
+                clock(row.next_at)
+            ),
+            remedy(held()),
+        ),
+        DeliveryState::Delivered => ("delivered".to_owned(), None),
+        DeliveryState::Dropped | DeliveryState::Skipped => (
+            format!("not delivered: {}", drop_phrase(reason)),
+            remedy(dropped()),
+        ),
+        DeliveryState::Abandoned => (
+            format!(
+                "given up after {}{}",
+                count(row.attempts, "attempt"),
+                after(&row.error)
+            ),
+            Some("Put the cause right; then comment again, or start the session anew."),
+        ),
+        DeliveryState::Baselined => (
+            "not delivered: it was there before the item was first seen".to_owned(),
+            Some("Comment again if it still matters."),
+        ),
+    }
+}
+
+fn clock(at: DateTime<Utc>) -> String {
+    at.with_timezone(&Local).format("%H:%M:%S").to_string()
+}
+
+fn print(subject: &Subject, story: &Story) {
+    output::line(&story.title);
+    output::line("");
+    let mut day = None;
+    for step in &story.steps {
+        let at = step.ts.with_timezone(&Local);
+        if day.replace(at.date_naive()) != Some(at.date_naive()) {
+            output::line(format!("  {}", at.format("%Y-%m-%d")));
+        }
+        output::line(format!("  {}  {}", at.format("%H:%M:%S%.3f"), step.text));
+    }
+    if story.steps.is_empty() {
+        output::line("  the event log has nothing about it any more");
+    }
+    output::line("");
+    for standing in &story.deliveries {
+        let about = match subject {
+            Subject::Item(_) => format!(
+                "delivery {} ({}) ",
+                standing.row.delivery,
+                kind_phrase(&standing.row.kind)
+            ),
+            Subject::Delivery(_) => String::new(),
+        };
+        output::line(format!("Result: {about}{}", standing.result));
+        if let Some(advice) = &standing.advice {
+            output::line(format!("To do:  {advice}"));
+        }
+    }
+    if story.deliveries.is_empty() && matches!(subject, Subject::Delivery(_)) {
+        output::line("Result: not delivered; it was decided against when it was seen");
+        if let Some(advice) = story.refused {
+            output::line(format!("To do:  {advice}"));
+        }
+    }
+    if let Some(session) = &story.session {
+        output::line(format!("Session: {session}"));
+    }
+}
