@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export CLIPPY_CONF_DIR := $(CURDIR)/.ci
 
-.PHONY: help demo test check bench tools prerequisites
+.PHONY: help demo test check bench chaos tools prerequisites
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ check: prerequisites ## Check format, lints, documentation, dependencies and gen
 
 bench: prerequisites ## Measure, and print the figures beside their targets (ARGS=--json for JSON)
 	@$(CARGO) bench --locked --quiet --bench figures -- $(ARGS)
+
+chaos: prerequisites ## Kill, stop and break everything for minutes, and count what got lost (ARGS="--seed 7")
+	@$(CARGO) bench --locked --quiet --profile dev --bench chaos -- $(ARGS)
 
 tools: ## Install the optional checkers that `make check` uses when they are there
 	$(CARGO) install --locked cargo-deny cargo-machete
