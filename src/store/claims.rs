@@ -29,13 +29,9 @@ pub const LONGEST_WAIT: Duration = Duration::from_millis(longest_wait_ms!());
 macro_rules! due {
     ($next_at:literal) => {
         concat!(
-            "(",
             $next_at,
-            " <= $2 OR ",
-            $next_at,
-            " > $2 + ",
-            $crate::store::claims::longest_wait_ms!(),
-            ")"
+            " NOT BETWEEN $2 + 1 AND $2 + ",
+            $crate::store::claims::longest_wait_ms!()
         )
     };
 }
@@ -71,14 +67,15 @@ macro_rules! free {
 pub(super) use free;
 
 /// The plus keeps the rows in the order of `class` and `id`, where the first that is due ends the
-/// search; by time, a backlog would be sorted whole for each claim.
+/// search; by time, a backlog would be sorted whole for each claim. The time comes first: it stands in
+/// the index, and whoever is not due is passed over without a look at the table.
 macro_rules! oldest_due {
     () => {
         concat!(
             "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
-            free!(),
-            " AND ",
             due!("+d.next_at"),
+            " AND ",
+            free!(),
             " ORDER BY d.class, d.id LIMIT 1"
         )
     };

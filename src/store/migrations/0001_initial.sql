@@ -93,7 +93,7 @@ CREATE UNIQUE INDEX deliveries_one_claim ON deliveries (item_id) WHERE claim_lea
 CREATE INDEX deliveries_by_event ON deliveries (event_id);
 CREATE INDEX deliveries_by_item ON deliveries (item_id, number);
 CREATE INDEX deliveries_by_token ON deliveries (claim_token) WHERE claim_token IS NOT NULL;
-CREATE INDEX deliveries_waiting ON deliveries (class, id) WHERE state IN ('pending', 'held');
+CREATE INDEX deliveries_waiting ON deliveries (class, id, next_at) WHERE state IN ('pending', 'held');
 CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state IN ('pending', 'held');
 CREATE INDEX deliveries_queue ON deliveries (item_id, class, number) WHERE state IN ('pending', 'held');
 CREATE INDEX deliveries_abandoned ON deliveries (id) WHERE state = 'abandoned';
