@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Cleared, EndOutcome, Machine, RunnerError, TmuxServer};
-use crate::store::{Claim, SessionChange};
+use crate::store::{Claim, SessionChange, Waiting};
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Executes a control delivery.
@@ -190,9 +190,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
         since: Option<DateTime<Utc>>,
     ) -> Result<(), WorkError> {
-        let say = |waiting| {
-            let record = records::dropped_waiting(claim, &waiting, reason);
-            self.log.emit(&record);
+        let say = |waiting: Waiting| {
+            self.log.emit(&records::dropped_waiting(&waiting, reason));
         };
         self.deduper.drop_queued(claim, reason, since, say).await?;
         Ok(())
@@ -206,14 +205,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
     ) -> Result<(), WorkError> {
         for earlier in self.deduper.earlier_commands(claim).await? {
-            if self.is_start(&earlier.event)
-                && self
-                    .deduper
-                    .drop_waiting(claim, earlier.delivery, reason)
-                    .await?
-            {
-                self.log
-                    .emit(&records::dropped_waiting(claim, &earlier, reason));
+            if self.is_start(&earlier.event) {
+                let say = || self.log.emit(&records::dropped_waiting(&earlier, reason));
+                self.deduper
+                    .drop_waiting(claim, earlier.delivery, reason, say)
+                    .await?;
             }
         }
         Ok(())
