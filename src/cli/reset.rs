@@ -7,6 +7,7 @@ use super::{output, setup, steer};
 use crate::config::Config;
 use crate::daemon::{Services, open_store};
 use crate::eventlog::{About, Decision};
+use crate::model::text::count;
 use crate::model::{DeliveryState, DropReason, OperatorCommand, Source, TmuxFate, WorkItemRef};
 use crate::store::{ItemFilter, ResetMode, ResetReport, StoreError};
 
@@ -156,7 +157,9 @@ fn removed(report: &ResetReport) -> Vec<String> {
     if report.control.is_some() {
         parts.push("control".to_owned());
     }
-    parts.push("poll".to_owned());
+    if report.queued > 0 {
+        parts.push("queue".to_owned());
+    }
     parts
 }
 
@@ -165,14 +168,20 @@ fn describe(report: &ResetReport, mode: Mode) -> String {
         Mode::DryRun => "would forget",
         Mode::Remove => "forgot",
     };
-    let mut text = format!(
-        "{}: {verb} {}",
-        report.item.short(),
-        removed(report).join(", ")
-    );
-    if report.queued > 0 {
-        text = format!("{text}, {} waiting deliveries", report.queued);
+    let mut parts = Vec::new();
+    if !report.sessions.is_empty() {
+        parts.push(count(report.sessions.len() as u64, "session"));
     }
+    if let Some(control) = &report.control {
+        parts.push(format!("the last command ({})", control.command));
+    }
+    if report.queued > 0 {
+        parts.push(count(report.queued, "waiting delivery"));
+    }
+    if parts.is_empty() {
+        parts.push("nothing: it holds no session, no command and nothing that waits".to_owned());
+    }
+    let mut text = format!("{}: {verb} {}", report.item.short(), parts.join(", "));
     if report
         .sessions
         .iter()

@@ -66,6 +66,10 @@ fn a_reset_says_of_each_text_that_waited_that_it_is_dropped() {
     assert_eq!(world.run(&["poll", "--once"]).code(), 1);
     let item = short(number);
 
+    let dry = world.run(&["sessions", "reset", &item, "--dry-run"]).ok();
+    assert!(dry.contains("would forget"), "{dry}");
+    assert!(dry.contains("1 waiting deliver"), "{dry}");
+    assert!(!dry.contains("poll"), "{dry}");
     let told = world.events("dispatch.dropped").len();
     world.run(&["sessions", "reset", &item]).ok();
 
@@ -73,6 +77,10 @@ fn a_reset_says_of_each_text_that_waited_that_it_is_dropped() {
     let new = &dropped[told..];
     assert_eq!(new.len(), 1, "{new:?}");
     assert_eq!(new[0]["reason"], json!("reset"));
+    assert_eq!(
+        world.events("session.reset")[0]["removed"],
+        json!(["control", "queue"])
+    );
 }
 
 #[test]
