@@ -161,7 +161,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             ControlCommand::Stop,
             Effect::Stopped,
         ));
-        Ok(Conclusion::delivered(delivered))
+        Ok(Conclusion::executed(delivered))
     }
 
     async fn close(&self, claim: &Arc<Claim>, fate: TmuxFate) -> Result<Conclusion, WorkError> {
@@ -173,7 +173,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.end_session(claim, &session, fate).await? {
             Ok(delivered) => {
                 self.drop_queued(claim, DropReason::SessionStopped).await?;
-                Ok(Conclusion::delivered(delivered))
+                Ok(Conclusion::executed(delivered))
             }
             Err(conclusion) => Ok(conclusion),
         }
@@ -243,7 +243,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         self.drop_queued(claim, DropReason::ItemClosed).await?;
         self.ledger.clear_control(claim).await?;
-        Ok(Conclusion::delivered(delivered))
+        Ok(Conclusion::executed(delivered))
     }
 
     /// Ends a session as configured and returns what to write down, or why it has to wait.
@@ -348,7 +348,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         effect: Effect,
         change: Option<SessionChange>,
     ) -> Conclusion {
-        Conclusion::delivered(Delivered {
+        Conclusion::executed(Delivered {
             repeat: Repeat::No,
             change,
             records: vec![records::command(claim, command, effect)],
