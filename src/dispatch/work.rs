@@ -145,8 +145,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             reason: HoldReason::MakingWay,
             look_again_at: self.clock.now() + WAY,
         };
+        let say = || {
+            for row in &claim.rows {
+                self.log
+                    .emit(&records::held(claim, row, HoldReason::MakingWay));
+            }
+        };
         // Refused where somebody else has taken the claim over, and then it is theirs to conclude.
-        if let Err(error) = self.deduper.release(claim, release).await {
+        if let Err(error) = self.deduper.release_saying(claim, release, say).await {
             tracing::debug!(item = %claim.item.item, "the claim was taken over: {error}");
         }
     }
