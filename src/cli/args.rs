@@ -186,7 +186,7 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         kill_tmux: bool,
     },
-    /// Forget sessions, control words and poll records of work items
+    /// Forget sessions, control words and what waits of work items; what was said stays known
     #[command(group = clap::ArgGroup::new("which").required(true))]
     Reset {
         /// The work items

@@ -6,7 +6,8 @@ use super::exit::{Exit, Failure};
 use super::{output, setup, steer};
 use crate::config::Config;
 use crate::daemon::{Services, open_store};
-use crate::eventlog::Decision;
+use crate::eventlog::{About, Decision};
+use crate::model::text::count;
 use crate::model::{DeliveryState, DropReason, OperatorCommand, Source, TmuxFate, WorkItemRef};
 use crate::store::{ItemFilter, ResetMode, ResetReport, StoreError};
 
@@ -94,36 +95,39 @@ async fn reset_all(
             .await?);
     }
     let mut ends = 0;
-    let reports = loop {
+    loop {
         for item in &items {
             end_session(services, item).await?;
         }
         ends += 1;
         // A daemon may have started one again in between: nothing is removed under a running agent.
-        match services
-            .store
-            .registry()
-            .reset(&items, ResetMode::Apply)
-            .await
-        {
+        let say = |reports: &[ResetReport]| reports.iter().for_each(|one| say(services, one));
+        let registry = services.store.registry();
+        match registry.reset_saying(&items, ResetMode::Apply, say).await {
             Err(StoreError::SessionOpen { .. }) if ends < ENDS => {}
-            reports => break reports?,
+            reports => return Ok(reports?),
         }
-    };
-    for report in &reports {
-        services.log.emit(&Decision::SessionReset {
-            work_item: report.item.clone(),
-            actor: None,
-            removed: removed(report),
-            was_live: report
-                .sessions
-                .iter()
-                .any(|session| session.status.is_open()),
-            found: true,
-            error: None,
-        });
     }
-    Ok(reports)
+}
+
+/// Writes down what a reset forgets, and each delivery that it drops.
+fn say(services: &Services, report: &ResetReport) {
+    for waiting in &report.waiting {
+        let about = About::of(&waiting.item, waiting.delivery, &waiting.event);
+        let dropped = Decision::dropped(about, DropReason::Reset, None);
+        services.log.emit(&dropped);
+    }
+    services.log.emit(&Decision::SessionReset {
+        work_item: report.item.clone(),
+        actor: None,
+        removed: removed(report),
+        was_live: report
+            .sessions
+            .iter()
+            .any(|session| session.status.is_open()),
+        found: true,
+        error: None,
+    });
 }
 
 async fn end_session(services: &Services, item: &WorkItemRef) -> Result<(), Failure> {
@@ -153,7 +157,9 @@ fn removed(report: &ResetReport) -> Vec<String> {
     if report.control.is_some() {
         parts.push("control".to_owned());
     }
-    parts.push("poll".to_owned());
+    if report.queued > 0 {
+        parts.push("queue".to_owned());
+    }
     parts
 }
 
@@ -162,14 +168,20 @@ fn describe(report: &ResetReport, mode: Mode) -> String {
         Mode::DryRun => "would forget",
         Mode::Remove => "forgot",
     };
-    let mut text = format!(
-        "{}: {verb} {}",
-        report.item.short(),
-        removed(report).join(", ")
-    );
-    if report.queued > 0 {
-        text = format!("{text}, {} waiting deliveries", report.queued);
+    let mut parts = Vec::new();
+    if !report.sessions.is_empty() {
+        parts.push(count(report.sessions.len() as u64, "session"));
     }
+    if let Some(control) = &report.control {
+        parts.push(format!("the last command ({})", control.command));
+    }
+    if report.queued > 0 {
+        parts.push(count(report.queued, "waiting delivery"));
+    }
+    if parts.is_empty() {
+        parts.push("nothing: it holds no session, no command and nothing that waits".to_owned());
+    }
+    let mut text = format!("{}: {verb} {}", report.item.short(), parts.join(", "));
     if report
         .sessions
         .iter()

@@ -113,23 +113,16 @@ async fn after_failure(
         return Ok((DeliveryState::Pending, Some(left)));
     }
     let reason = DropReason::ByOperator;
-    if !services.store.queue().drop_one(delivery, reason).await? {
+    let say = || {
+        let about = About::of(item, delivery, event);
+        let dropped = Decision::dropped(about, reason, Some(error.clone()));
+        services.log.emit(&dropped);
+    };
+    let queue = services.store.queue();
+    if !queue.drop_one(delivery, reason, say).await? {
         let left = format!("{error}; it stays in the inbox, and the next poller goes on with it");
         return Ok((DeliveryState::Pending, Some(left)));
     }
-    services.log.emit(&Decision::DispatchDropped {
-        about: About {
-            work_item: item.clone(),
-            delivery,
-            key: event.key.clone(),
-            kind: event.kind,
-            actor: event.actor.clone(),
-        },
-        reason,
-        harness: None,
-        tmux_target: None,
-        error: Some(error.clone()),
-    });
     Ok((DeliveryState::Dropped, Some(error)))
 }
 

@@ -28,8 +28,9 @@ struct GitHubFile {
     #[schemars(extend("x-default" = "the host of apiUrl; github.com for https://api.github.com"))]
     host: Option<String>,
     /// The environment variables that may hold the token, in the order in which they are tried;
-    /// after them `gh auth token` is asked. Where `apiUrl` is not the host's own address, only
-    /// variables that are named here are looked at, and gh is not asked.
+    /// after them `gh auth token` is asked, and last gh's file `hosts.yml` is read. Where `apiUrl`
+    /// is not the host's own address, only variables that are named here are looked at, and gh is not
+    /// asked.
     #[schemars(extend("x-default" = "as gh: GH_TOKEN, GITHUB_TOKEN; for GitHub Enterprise Server GH_ENTERPRISE_TOKEN, GITHUB_ENTERPRISE_TOKEN; none where apiUrl is not the host's own address"))]
     token_env: Option<Vec<String>>,
 }

@@ -17,8 +17,10 @@ use crate::store::{Claim, ClaimedDelivery, Rearm, Release, SessionChange, Settle
 /// What the work on a claim came to.
 #[derive(Debug)]
 pub(super) enum Conclusion {
-    /// The text is in the session, or the command was executed.
+    /// The text is in the session.
     Delivered(Box<Delivered>),
+    /// The command was executed.
+    Executed(Box<Delivered>),
     /// Decided against.
     Dropped(DropReason),
     /// The name is held by something neither live nor clearable: never tried again (AC8).
@@ -37,7 +39,7 @@ pub(super) enum Conclusion {
     },
 }
 
-/// A delivery that arrived.
+/// A delivery that arrived, or a command that was executed.
 #[derive(Debug)]
 pub(super) struct Delivered {
     /// Whether the agent may have read the same text before.
@@ -75,6 +77,10 @@ impl Conclusion {
         Self::Delivered(Box::new(delivered))
     }
 
+    pub(super) fn executed(delivered: Delivered) -> Self {
+        Self::Executed(Box::new(delivered))
+    }
+
     pub(super) fn failed(step: Step, error: impl std::fmt::Display) -> Self {
         Self::Failed(Failure {
             step,
@@ -103,7 +109,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         conclusion: Conclusion,
     ) -> Result<(), WorkError> {
         match conclusion {
-            Conclusion::Delivered(delivered) => {
+            Conclusion::Delivered(delivered) | Conclusion::Executed(delivered) => {
                 let Delivered {
                     repeat,
                     change,

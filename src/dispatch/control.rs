@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Cleared, EndOutcome, Machine, RunnerError, TmuxServer};
-use crate::store::{Claim, SessionChange};
+use crate::store::{Claim, SessionChange, Waiting};
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Executes a control delivery.
@@ -161,7 +161,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             ControlCommand::Stop,
             Effect::Stopped,
         ));
-        Ok(Conclusion::delivered(delivered))
+        Ok(Conclusion::executed(delivered))
     }
 
     async fn close(&self, claim: &Arc<Claim>, fate: TmuxFate) -> Result<Conclusion, WorkError> {
@@ -173,7 +173,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.end_session(claim, &session, fate).await? {
             Ok(delivered) => {
                 self.drop_queued(claim, DropReason::SessionStopped).await?;
-                Ok(Conclusion::delivered(delivered))
+                Ok(Conclusion::executed(delivered))
             }
             Err(conclusion) => Ok(conclusion),
         }
@@ -190,9 +190,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
         since: Option<DateTime<Utc>>,
     ) -> Result<(), WorkError> {
-        let say = |waiting| {
-            let record = records::dropped_waiting(claim, &waiting, reason);
-            self.log.emit(&record);
+        let say = |waiting: Waiting| {
+            self.log.emit(&records::dropped_waiting(&waiting, reason));
         };
         self.deduper.drop_queued(claim, reason, since, say).await?;
         Ok(())
@@ -206,14 +205,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
     ) -> Result<(), WorkError> {
         for earlier in self.deduper.earlier_commands(claim).await? {
-            if self.is_start(&earlier.event)
-                && self
-                    .deduper
-                    .drop_waiting(claim, earlier.delivery, reason)
-                    .await?
-            {
-                self.log
-                    .emit(&records::dropped_waiting(claim, &earlier, reason));
+            if self.is_start(&earlier.event) {
+                let say = || self.log.emit(&records::dropped_waiting(&earlier, reason));
+                self.deduper
+                    .drop_waiting(claim, earlier.delivery, reason, say)
+                    .await?;
             }
         }
         Ok(())
@@ -247,7 +243,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         self.drop_queued(claim, DropReason::ItemClosed).await?;
         self.ledger.clear_control(claim).await?;
-        Ok(Conclusion::delivered(delivered))
+        Ok(Conclusion::executed(delivered))
     }
 
     /// Ends a session as configured and returns what to write down, or why it has to wait.
@@ -352,7 +348,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         effect: Effect,
         change: Option<SessionChange>,
     ) -> Conclusion {
-        Conclusion::delivered(Delivered {
+        Conclusion::executed(Delivered {
             repeat: Repeat::No,
             change,
             records: vec![records::command(claim, command, effect)],

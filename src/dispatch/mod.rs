@@ -60,6 +60,31 @@ const AFTERWARDS: Duration = Duration::from_secs(4);
 /// in, a harness that is still starting.
 const ONE_SHOT_HORIZON: Duration = Duration::from_secs(15);
 
+/// What became of the deliveries that a dispatcher worked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many reached their session.
+    pub delivered: u64,
+    /// How many attempts failed.
+    pub failed: u64,
+}
+
+/// A worked claim: how many deliveries it held, and what was done to them.
+type Ended = Result<(u64, Worked), tokio::task::JoinError>;
+
+impl Tally {
+    fn count(&mut self, ended: Ended) {
+        match ended {
+            Ok((deliveries, Worked::Delivered)) => self.delivered += deliveries,
+            Ok((deliveries, Worked::Failed)) => self.failed += deliveries,
+            Ok((_, Worked::Settled | Worked::Waits)) => {}
+            Err(error) => tracing::error!(
+                "a dispatch ended unexpectedly: {error}; its claim runs out and it is taken up again"
+            ),
+        }
+    }
+}
+
 /// Claims and works deliveries, in order per work item, several items at a time.
 #[derive(Debug)]
 pub struct Dispatcher<T, M> {
@@ -172,13 +197,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         }
     }
 
-    /// Works until `stop` is cancelled, then lets what is under way finish.
+    /// Works until `stop` is cancelled, lets what is under way finish, and returns what it did.
     ///
     /// # Errors
     /// When the store fails; what was under way is taken up at the next start.
-    pub async fn run(&self, stop: CancellationToken) -> Result<(), DispatchError> {
+    pub async fn run(&self, stop: CancellationToken) -> Result<Tally, DispatchError> {
         self.shared.watch_left_enters().await;
         let mut work = JoinSet::new();
+        let mut tally = Tally::default();
         let outcome = loop {
             let pause = match self.fill(&mut work).await {
                 Ok(pause) => pause,
@@ -192,13 +218,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
                 () = self.shared.wake.notified() => {}
-                Some(ended) = work.join_next() => report_panic(ended),
+                Some(ended) = work.join_next() => tally.count(ended),
                 () = tokio::time::sleep(pause) => {}
             }
         };
         let finished = tokio::time::timeout(FINISH, async {
             while let Some(ended) = work.join_next().await {
-                report_panic(ended);
+                tally.count(ended);
             }
             self.finish_afterwards().await;
         });
@@ -208,17 +234,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 FINISH.as_secs()
             );
         }
-        outcome
+        outcome.map(|()| tally)
     }
 
-    /// Works all that is due, and what becomes due within a few seconds, then returns.
+    /// Works all that is due, and what becomes due within a few seconds, and returns what it did.
     ///
     /// What waits for a person looks again every few seconds, so the seconds count from the last
     /// delivery that was not only looked at.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn drain(&self, stop: &CancellationToken) -> Result<(), DispatchError> {
+    pub async fn drain(&self, stop: &CancellationToken) -> Result<Tally, DispatchError> {
         self.shared.watch_left_enters().await;
         self.drain_within(ONE_SHOT_HORIZON, stop).await
     }
@@ -227,18 +253,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         &self,
         horizon: Duration,
         stop: &CancellationToken,
-    ) -> Result<(), DispatchError> {
+    ) -> Result<Tally, DispatchError> {
         let mut work = JoinSet::new();
+        let mut tally = Tally::default();
         let mut until = Instant::now() + horizon;
         loop {
             if !stop.is_cancelled() {
                 self.fill(&mut work).await?;
             }
             if let Some(ended) = work.join_next().await {
-                if matches!(ended, Ok(Worked::Moved)) {
+                if !matches!(ended, Ok((_, Worked::Waits)) | Err(_)) {
                     until = Instant::now() + horizon;
                 }
-                report_panic(ended);
+                tally.count(ended);
                 continue;
             }
             let due = self.until_due().await?.map(|due| Instant::now() + due);
@@ -254,7 +281,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             }
         }
         self.finish_afterwards().await;
-        Ok(())
+        Ok(tally)
     }
 
     /// Gives what follows a delivery a moment; an Enter that waits for a person is left to the next
@@ -269,7 +296,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     }
 
     /// Claims until every place is taken or nothing is due, and returns when to look again.
-    async fn fill(&self, work: &mut JoinSet<Worked>) -> Result<Duration, DispatchError> {
+    async fn fill(&self, work: &mut JoinSet<(u64, Worked)>) -> Result<Duration, DispatchError> {
         let places = self
             .shared
             .config
@@ -287,7 +314,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 return Ok(due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
             };
             let shared = Arc::clone(&self.shared);
-            work.spawn(async move { shared.work(Arc::new(claim)).await });
+            let deliveries = claim.rows.len() as u64;
+            work.spawn(async move { (deliveries, shared.work(Arc::new(claim)).await) });
         }
         // What is due meanwhile has to wait for a place, and the end of a work is heard of.
         Ok(LOOK_AGAIN)
@@ -316,14 +344,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         };
         self.shared.work(Arc::new(claim)).await;
         Ok(true)
-    }
-}
-
-fn report_panic<R>(ended: Result<R, tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(
-            "a dispatch ended unexpectedly: {error}; its claim runs out and it is taken up again"
-        );
     }
 }
 

@@ -14,13 +14,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a record says about the delivery that it is about.
 pub(super) fn about(claim: &Claim, row: &ClaimedDelivery) -> About {
-    About {
-        work_item: claim.item.item.clone(),
-        delivery: row.id,
-        key: row.event.key.clone(),
-        kind: row.event.kind,
-        actor: row.event.actor.clone(),
-    }
+    About::of(&claim.item.item, row.id, &row.event)
 }
 
 pub(super) fn dropped(
@@ -29,30 +23,12 @@ pub(super) fn dropped(
     reason: DropReason,
     error: Option<&str>,
 ) -> Decision {
-    Decision::DispatchDropped {
-        about: about(claim, row),
-        reason,
-        harness: None,
-        tmux_target: None,
-        error: error.map(str::to_owned),
-    }
+    Decision::dropped(about(claim, row), reason, error.map(str::to_owned))
 }
 
-pub(super) fn dropped_waiting(claim: &Claim, waiting: &Waiting, reason: DropReason) -> Decision {
-    let event = &waiting.event;
-    Decision::DispatchDropped {
-        about: About {
-            work_item: claim.item.item.clone(),
-            delivery: waiting.delivery,
-            key: event.key.clone(),
-            kind: event.kind,
-            actor: event.actor.clone(),
-        },
-        reason,
-        harness: None,
-        tmux_target: None,
-        error: None,
-    }
+pub(super) fn dropped_waiting(waiting: &Waiting, reason: DropReason) -> Decision {
+    let about = About::of(&waiting.item, waiting.delivery, &waiting.event);
+    Decision::dropped(about, reason, None)
 }
 
 pub(super) fn held(claim: &Claim, row: &ClaimedDelivery, reason: HoldReason) -> Decision {

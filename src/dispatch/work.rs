@@ -22,13 +22,30 @@ pub(super) const LOOK_AGAIN_SOON: Duration = Duration::from_secs(2);
 /// How long a claim that makes way leaves the item alone, so that the command is claimed first.
 const WAY: Duration = Duration::from_millis(100);
 
-/// What the work on a claim did to its delivery.
+/// What the work on a claim did to its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worked {
-    /// It is settled, or an attempt was spent on it.
-    Moved,
-    /// It waits as before.
+    /// Their text is in the session.
+    Delivered,
+    /// An attempt failed.
+    Failed,
+    /// They are settled without a word to the agent.
+    Settled,
+    /// They wait as before.
     Waits,
+}
+
+impl Worked {
+    fn by(conclusion: &Conclusion) -> Self {
+        match conclusion {
+            Conclusion::Delivered(_) => Self::Delivered,
+            Conclusion::Failed(_) => Self::Failed,
+            Conclusion::Executed(_) | Conclusion::Dropped(_) | Conclusion::Skipped { .. } => {
+                Self::Settled
+            }
+            Conclusion::Held { .. } => Self::Waits,
+        }
+    }
 }
 
 /// Whether a claim began with attempts left.
@@ -50,20 +67,16 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match ended {
             Ok(worked) => return worked,
             Err(WorkError::Lost) => self.make_way(&claim).await,
-            Err(WorkError::Store(error)) => self.store_failed(&claim, error).await,
+            Err(WorkError::Store(error)) => return self.store_failed(&claim, error).await,
         }
         Worked::Waits
     }
 
     async fn decide_and_conclude(&self, claim: &Arc<Claim>) -> Result<Worked, WorkError> {
         let conclusion = self.decide(claim).await?;
-        let worked = match conclusion {
-            Conclusion::Held { .. } => Worked::Waits,
-            _ => Worked::Moved,
-        };
-        let arrived = matches!(conclusion, Conclusion::Delivered(_));
+        let worked = Worked::by(&conclusion);
         self.conclude(claim, conclusion).await?;
-        if arrived && claim.held_before == Some(HoldReason::TmuxSilent) {
+        if worked == Worked::Delivered && claim.held_before == Some(HoldReason::TmuxSilent) {
             self.go_on_after_silence().await;
         }
         Ok(worked)
@@ -98,7 +111,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Budget::Spent => self.unless_heard(claim, failed).await?,
         };
         self.conclude(claim, conclusion).await?;
-        Ok(Worked::Moved)
+        Ok(Worked::Failed)
     }
 
     fn budget(&self, claim: &Claim) -> Budget {
@@ -111,14 +124,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// Counts a failure that will not heal by itself as one of the delivery, so that it is seen and
     /// ends; after any other the claim runs out and is taken up again.
-    async fn store_failed(&self, claim: &Arc<Claim>, error: StoreError) {
+    async fn store_failed(&self, claim: &Arc<Claim>, error: StoreError) -> Worked {
         tracing::error!(item = %claim.item.item, "{error}");
         if error.is_transient() {
-            return;
+            return Worked::Waits;
         }
         let failed = Conclusion::failed(Step::Delivery, error);
-        if let Err(error) = self.conclude(claim, failed).await {
-            tracing::error!(item = %claim.item.item, "{error}");
+        match self.conclude(claim, failed).await {
+            Ok(()) => Worked::Failed,
+            Err(error) => {
+                tracing::error!(item = %claim.item.item, "{error}");
+                Worked::Waits
+            }
         }
     }
 
@@ -128,8 +145,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             reason: HoldReason::MakingWay,
             look_again_at: self.clock.now() + WAY,
         };
+        let say = || {
+            for row in &claim.rows {
+                self.log
+                    .emit(&records::held(claim, row, HoldReason::MakingWay));
+            }
+        };
         // Refused where somebody else has taken the claim over, and then it is theirs to conclude.
-        if let Err(error) = self.deduper.release(claim, release).await {
+        if let Err(error) = self.deduper.release_saying(claim, release, say).await {
             tracing::debug!(item = %claim.item.item, "the claim was taken over: {error}");
         }
     }

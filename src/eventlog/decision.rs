@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::{Decision, Level};
-use crate::model::{DeliveryId, DropReason, EventKey, EventKind, HoldReason, Login, WorkItemRef};
+use crate::model::{
+    DeliveryId, DropReason, Event, EventKey, EventKind, HoldReason, Login, WorkItemRef,
+};
 
 /// One row of the vocabulary: what `the-loop events --types` and the reference page show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,18 @@ pub struct About {
 impl About {
     /// The names of its fields, in order.
     pub const FIELDS: &'static [&'static str] = &["work_item", "delivery", "key", "kind", "actor"];
+
+    /// Says it of a work item's delivery and the event that it carries.
+    #[must_use]
+    pub fn of(work_item: &WorkItemRef, delivery: DeliveryId, event: &Event) -> Self {
+        Self {
+            work_item: work_item.clone(),
+            delivery,
+            key: event.key.clone(),
+            kind: event.kind,
+            actor: event.actor.clone(),
+        }
+    }
 }
 
 macro_rules! words {
@@ -124,6 +138,18 @@ words! {
 }
 
 impl Decision {
+    /// Says that a delivery was decided against before its session was looked at.
+    #[must_use]
+    pub fn dropped(about: About, reason: DropReason, error: Option<String>) -> Self {
+        Self::DispatchDropped {
+            about,
+            reason,
+            harness: None,
+            tmux_target: None,
+            error,
+        }
+    }
+
     /// Returns how loud it is: the usual level of its type, unless its fields say otherwise.
     #[must_use]
     pub fn level(&self) -> Level {

@@ -129,14 +129,16 @@ fn dispatch(w: &Words<'_>, last: &str, act: &str) -> Said {
                 0..1000 => String::new(),
                 held => format!(" (held {})", span(held)),
             };
+            // The failure of a check has no text of its own.
+            let chars = match w.number("chars") {
+                0 => String::new(),
+                chars => format!(", {chars} chars"),
+            };
             let repeat = match w.get("possible_repeat") {
                 "possible" => " (may be a repeat)",
                 _ => "",
             };
-            said(
-                "delivered",
-                format!("{act}, {} chars{held}{repeat}", w.number("chars")),
-            )
+            said("delivered", format!("{act}{chars}{held}{repeat}"))
         }
         "dropped" => {
             let reason = Words::because(act, drop_phrase(w.get("reason")));

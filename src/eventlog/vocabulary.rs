@@ -239,7 +239,7 @@ vocabulary! {
         merged: bool,
         delivery: Option<DeliveryId>,
     }
-    /// Everything recorded about a work item was forgotten, or nothing was.
+    /// Sessions, last command and queue of a work item were forgotten; what was said stays known.
     SessionReset = "session.reset", Info | Warning {
         work_item: WorkItemRef,
         actor: Option<Login>,
@@ -273,7 +273,7 @@ vocabulary! {
     PollItemError = "poll.item_error", Error { work_item: WorkItemRef, error: String, will_retry: bool }
     /// GitHub asks for patience; polling goes on afterwards.
     PollRateLimited = "poll.rate_limited", Warning { until: String, remaining: Option<u64> }
-    /// The attempts of a delivery are spent; a newer version of this program tries once more.
+    /// The attempts of a delivery are spent; another version of this program tries once more.
     PollCommentFailed = "poll.comment_failed", Error {
         #[serde(flatten)] about: About,
         attempts: u32,
@@ -287,7 +287,7 @@ vocabulary! {
         error: String,
         version: String,
     }
-    /// A newer version tries deliveries again that an older one had given up.
+    /// This version tries deliveries again that another one had given up.
     PollRearmed = "poll.rearmed", Info {
         work_item: WorkItemRef,
         deliveries: Vec<DeliveryId>,

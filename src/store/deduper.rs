@@ -4,7 +4,6 @@
 //! stops.
 
 use chrono::{DateTime, Utc};
-use sqlx::SqliteConnection;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
 use super::claims::{self, IsDead, due, free};
@@ -13,8 +12,9 @@ use super::enqueue::{closed_group, delivery_ids, group_key};
 use super::error::Fault;
 use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
+use super::waiting::{self, Waiting};
 use super::{Store, StoreError};
-use crate::model::{Class, DeliveryId, DeliveryState, DropReason, Event, HoldReason};
+use crate::model::{Class, DeliveryId, DeliveryState, DropReason, HoldReason};
 
 /// In the order of time, so that the first free row ends the search.
 pub(super) const NEXT_DUE: &str = concat!(
@@ -34,31 +34,6 @@ pub enum Fence {
     /// Not said during a first spawn, which the command waits for, nor for a command that could not
     /// be claimed yet.
     ControlWaits,
-}
-
-/// A delivery that waited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// Its number.
-    pub delivery: DeliveryId,
-    /// What it was about.
-    pub event: Event,
-}
-
-/// Reads a delivery's event; none where this version cannot read it, which keeps nobody from
-/// dropping it.
-async fn waiting(
-    conn: &mut SqliteConnection,
-    delivery: DeliveryId,
-) -> Result<Option<Waiting>, Fault> {
-    let payload: Option<String> = sqlx::query_scalar(
-        "SELECT e.payload FROM deliveries d JOIN events e ON e.id = d.event_id WHERE d.id = $1",
-    )
-    .bind(delivery.0)
-    .fetch_one(conn)
-    .await?;
-    let event = payload.and_then(|payload| serde_json::from_str(&payload).ok());
-    Ok(event.map(|event| Waiting { delivery, event }))
 }
 
 /// The claims on deliveries.
@@ -329,11 +304,8 @@ impl Deduper {
             claims::fence(&self.store, &mut tx, &claim.reference()).await?;
             let place = (big(claim.first().number), since.map_or(i64::MIN, ms));
             let now = self.store.now_ms();
-            let mut dropped = Vec::new();
-            for delivery in effects::drop_queued(&mut tx, claim.item.id, reason, place, now).await?
-            {
-                dropped.extend(waiting(&mut tx, delivery).await?);
-            }
+            let dropped = effects::drop_queued(&mut tx, claim.item.id, reason, place, now).await?;
+            let dropped = waiting::read(&mut tx, &dropped).await?;
             dropped.into_iter().for_each(say);
             tx.commit().await.map_err(Fault::from)
         };
@@ -356,18 +328,14 @@ impl Deduper {
             .bind(big(claim.first().number))
             .fetch_all(&mut *conn)
             .await?;
-            let mut commands = Vec::new();
-            for delivery in delivery_ids(&rows)? {
-                commands.extend(waiting(&mut conn, delivery).await?);
-            }
-            Ok(commands)
+            waiting::read(&mut conn, &delivery_ids(&rows)?).await
         };
         found
             .await
             .map_err(self.store.explain("looking for earlier commands"))
     }
 
-    /// Drops a delivery of the claim's item that still waits; returns whether it did.
+    /// Drops a delivery of the claim's item if it still waits, and says so just before the commit.
     ///
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours.
@@ -376,7 +344,8 @@ impl Deduper {
         claim: &Claim,
         delivery: DeliveryId,
         reason: DropReason,
-    ) -> Result<bool, StoreError> {
+        say: impl FnOnce() + Send,
+    ) -> Result<(), StoreError> {
         let done = async {
             let mut tx = self.store.begin().await?;
             claims::fence(&self.store, &mut tx, &claim.reference()).await?;
@@ -391,8 +360,10 @@ impl Deduper {
             .bind(self.store.now_ms())
             .execute(&mut *tx)
             .await?;
-            tx.commit().await?;
-            Ok(done.rows_affected() > 0)
+            if done.rows_affected() > 0 {
+                say();
+            }
+            tx.commit().await.map_err(Fault::from)
         };
         done.await
             .map_err(self.store.explain("dropping a waiting delivery"))

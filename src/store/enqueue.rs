@@ -7,6 +7,7 @@ use super::error::Fault;
 use super::inbox::Disposition;
 use super::items;
 use super::rows::{Reader, ms};
+use super::waiting::{self, Waiting};
 use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, Event, EventKey, HoldReason, Login, Source,
     WorkItemRef,
@@ -31,7 +32,7 @@ pub(super) struct Arriving<'a> {
 pub(super) enum Enqueued {
     New {
         delivery: DeliveryId,
-        superseded: Vec<DeliveryId>,
+        superseded: Vec<Waiting>,
     },
     Duplicate {
         delivery: DeliveryId,
@@ -147,14 +148,14 @@ async fn duplicate(conn: &mut SqliteConnection, event: &Event) -> Result<Enqueue
     })
 }
 
-/// Drops the versions of the same object that nobody was told yet. A version that happened later
+/// Drops the versions of the same object that nobody was told yet, and returns them. A version that happened later
 /// than this one stays: then this one came late.
 async fn supersede(
     conn: &mut SqliteConnection,
     event: &Event,
     event_id: i64,
     now: i64,
-) -> Result<Vec<DeliveryId>, Fault> {
+) -> Result<Vec<Waiting>, Fault> {
     let rows = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
          WHERE state IN ('pending', 'held', 'abandoned') AND event_id IN \
@@ -167,9 +168,9 @@ async fn supersede(
     .bind(event.key.object())
     .bind(event_id)
     .bind(ms(event.occurred_at))
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
-    delivery_ids(&rows)
+    waiting::read(conn, &delivery_ids(&rows)?).await
 }
 
 /// Tells whether an event with this key is stored.

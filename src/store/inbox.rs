@@ -10,6 +10,7 @@ use super::error::Fault;
 use super::items;
 use super::rows::{DirtyMark, ms};
 use super::sightings::{self, ItemSighting, Sighted};
+use super::waiting::Waiting;
 use super::{Store, StoreError};
 use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, Event, EventKey, Source, WorkItemRef,
@@ -95,7 +96,7 @@ pub enum ArrivalOutcome {
         /// Its number.
         delivery: DeliveryId,
         /// Older versions of the same object that it replaced.
-        superseded: Vec<DeliveryId>,
+        superseded: Vec<Waiting>,
     },
     /// It is recorded as dropped.
     Dropped {
@@ -104,7 +105,7 @@ pub enum ArrivalOutcome {
         /// Why.
         reason: DropReason,
         /// Older versions of the same object that it replaced.
-        superseded: Vec<DeliveryId>,
+        superseded: Vec<Waiting>,
     },
     /// It is recorded as older than the first sight.
     Baselined,
@@ -117,6 +118,17 @@ pub enum ArrivalOutcome {
     },
     /// Its work item has no row; nothing was recorded.
     UnknownItem,
+}
+
+impl ArrivalOutcome {
+    /// The older versions of the same object that it replaced before anybody was told them.
+    #[must_use]
+    pub fn superseded(&self) -> &[Waiting] {
+        match self {
+            Self::New { superseded, .. } | Self::Dropped { superseded, .. } => superseded,
+            Self::Baselined | Self::Duplicate { .. } | Self::UnknownItem => &[],
+        }
+    }
 }
 
 /// The ingress side of the store.

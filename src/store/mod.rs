@@ -27,6 +27,7 @@ mod settle;
 mod sightings;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
 pub use claims::{IsDead, LONGEST_WAIT};
-pub use deduper::{Deduper, Fence, Waiting};
+pub use deduper::{Deduper, Fence};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
 pub use inbox::{Acceptance, Accepted, Arrival, ArrivalOutcome, CursorUpdate, Disposition, Inbox};
@@ -50,6 +51,7 @@ pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
 pub use sessions::{SessionFace, SessionFaces, UnreadableSession};
 pub use settle::{Rearm, Release, Settlement};
 pub use sightings::{Change, ItemSighting, Pull, Sighted, Standing, Track};
+pub use waiting::Waiting;
 
 use crate::clock::Clock;
 use error::Fault;

@@ -6,7 +6,6 @@ use sqlx::sqlite::SqliteRow;
 
 use super::claim;
 use super::effects::not_being_spawned;
-use super::enqueue::delivery_ids;
 use super::error::Fault;
 use super::rows::Reader;
 use super::settle::remember_give_up;
@@ -288,7 +287,8 @@ impl Queue {
         .map_err(|error| self.store.explain("retrying a delivery")(error.into()))
     }
 
-    /// Drops a delivery that waits or was given up; returns whether it did.
+    /// Drops a delivery that waits or was given up, says so just before the commit, and returns
+    /// whether it did.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -296,21 +296,29 @@ impl Queue {
         &self,
         delivery: DeliveryId,
         reason: DropReason,
+        say: impl FnOnce() + Send,
     ) -> Result<bool, StoreError> {
-        let explain = self.store.explain("dropping a delivery");
-        let rows = sqlx::query(concat!(
+        let done = async {
+            let mut tx = self.store.begin().await?;
+            let done = sqlx::query(concat!(
             "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE id = $1 \
              AND state IN ('pending', 'held', 'abandoned')",
-            not_being_spawned!(),
-            " RETURNING id"
+            not_being_spawned!()
         ))
         .bind(delivery.0)
         .bind(reason.as_str())
         .bind(self.store.now_ms())
-        .fetch_all(&self.store.writer)
-        .await
-        .map_err(|error| explain(error.into()))?;
-        Ok(!delivery_ids(&rows).map_err(explain)?.is_empty())
+        .execute(&mut *tx)
+        .await?;
+            let dropped = done.rows_affected() > 0;
+            if dropped {
+                say();
+            }
+            tx.commit().await?;
+            Ok(dropped)
+        };
+        done.await
+            .map_err(self.store.explain("dropping a delivery"))
     }
 }
 

@@ -10,6 +10,7 @@ use super::error::Fault;
 use super::items;
 use super::rows::ControlRecord;
 use super::sessions::{self, SessionFaces, session_columns};
+use super::waiting::{self, Waiting};
 use super::{Store, StoreError};
 use crate::model::{
     BootId, DropReason, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef,
@@ -65,6 +66,9 @@ pub struct ResetReport {
     pub control: Option<ControlRecord>,
     /// How many deliveries wait for it.
     pub queued: u64,
+    /// What is known of those.
+    #[serde(skip)]
+    pub waiting: Vec<Waiting>,
 }
 
 impl ResetReport {
@@ -372,6 +376,19 @@ impl SessionRegistry {
         items: &[WorkItemRef],
         mode: ResetMode,
     ) -> Result<Vec<ResetReport>, StoreError> {
+        self.reset_saying(items, mode, |_| {}).await
+    }
+
+    /// Forgets them, and where that is done says so just before the commit.
+    ///
+    /// # Errors
+    /// As [`reset`](Self::reset).
+    pub async fn reset_saying(
+        &self,
+        items: &[WorkItemRef],
+        mode: ResetMode,
+        say: impl FnOnce(&[ResetReport]) + Send,
+    ) -> Result<Vec<ResetReport>, StoreError> {
         let done = async {
             let mut tx = self.store.begin().await?;
             let mut reports = Vec::new();
@@ -390,7 +407,10 @@ impl SessionRegistry {
                 return Err(Fault::SessionOpen(report.item.clone()));
             }
             match mode {
-                ResetMode::Apply => tx.commit().await?,
+                ResetMode::Apply => {
+                    say(&reports);
+                    tx.commit().await?;
+                }
                 ResetMode::DryRun => tx.rollback().await?,
             }
             Ok(reports)
@@ -414,10 +434,9 @@ impl SessionRegistry {
             .await?;
         effects::clear_control(conn, row.id).await?;
         let now = self.store.now_ms();
-        let queued =
-            effects::drop_queued(conn, row.id, DropReason::Reset, (i64::MAX, i64::MIN), now)
-                .await?
-                .len() as u64;
+        let everything = (i64::MAX, i64::MIN);
+        let dropped =
+            effects::drop_queued(conn, row.id, DropReason::Reset, everything, now).await?;
         sqlx::query("UPDATE work_items SET dirty_mark = dirty_mark + 1 WHERE id = $1")
             .bind(row.id)
             .execute(&mut *conn)
@@ -426,7 +445,8 @@ impl SessionRegistry {
             item: row.item,
             sessions,
             control: row.control,
-            queued,
+            queued: dropped.len() as u64,
+            waiting: waiting::read(conn, &dropped).await?,
         }))
     }
 

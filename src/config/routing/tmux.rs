@@ -28,7 +28,8 @@ pub(super) struct TmuxFile {
     remain_on_exit: bool,
     /// Whether a session that died resumes its conversation, rather than beginning a new one.
     resume_on_respawn: bool,
-    /// How long a resumed conversation must survive to count as resumed.
+    /// How long an agent that was started, for the first time or to resume, must survive to count as
+    /// started; a conversation that does not is begun afresh.
     #[schemars(range(min = 0, max = 600))]
     resume_probe_seconds: f64,
     /// Whether the agent of a closed work item is ended.

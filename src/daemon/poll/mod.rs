@@ -4,6 +4,7 @@ mod news;
 mod outcome;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,14 +20,13 @@ use super::services::{LocalDispatcher, ServiceError, Services, machine_name};
 use super::signals;
 use super::tidy::tidy;
 use crate::config::Config;
-use crate::dispatch::DispatchError;
+use crate::dispatch::{DispatchError, Tally};
 use crate::eventlog::Decision;
 use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::process::panic::{Panicked, caught};
 use crate::store::{Rearmed, StoreError};
-use outcome::Tally;
 
 /// How often a running poller tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -96,39 +96,26 @@ pub async fn run_poll(
     }
     let lock_path = lock_path(&config);
     let mut services = Services::open(config, Source::Poll).await?;
-    let tally = Arc::new(Tally::default());
     services.log = services.log.observed_by({
-        let (observer, tally) = (Arc::clone(&observer), Arc::clone(&tally));
-        move |record| {
-            tally.count(record);
-            observer(PollNews::Decided(record));
-        }
+        let observer = Arc::clone(&observer);
+        move |record| observer(PollNews::Decided(record))
     });
     let started_at = services.clock.now();
     let _lock = InstanceLock::acquire(&lock_path, started_at)
         .inspect_err(|error| blocked(&services, &lock_path, error))?;
     services.check_tmux().await?;
-    let daemon = Daemon::build(
-        services,
-        started_at,
-        Arc::clone(&observer),
-        Arc::clone(&tally),
-    )?;
+    let daemon = Daemon::build(services, started_at, Arc::clone(&observer))?;
     observer(PollNews::Ready);
     daemon.announce_start(options.run);
     let ended = caught(Box::pin(daemon.run(options))).await;
     let ended = ended.unwrap_or_else(|panicked| Err(panicked.into()));
     daemon.services.log.emit(&Decision::PollerStopped {
-        cycles: tally.cycles(),
+        cycles: daemon.cycles.load(Ordering::Relaxed),
         signal: None,
         error: ended.as_ref().err().map(ToString::to_string),
     });
     daemon.services.store.close().await;
-    Ok(PollEnd {
-        report: ended?,
-        delivered: tally.delivered(),
-        failed: tally.failed(),
-    })
+    ended
 }
 
 fn blocked(services: &Services, lock: &Path, error: &LockError) {
@@ -150,7 +137,8 @@ struct Daemon {
     stop: CancellationToken,
     started_at: DateTime<Utc>,
     observer: PollObserver,
-    tally: Arc<Tally>,
+    /// How many have ended.
+    cycles: AtomicU64,
 }
 
 impl Daemon {
@@ -158,7 +146,6 @@ impl Daemon {
         services: Services,
         started_at: DateTime<Utc>,
         observer: PollObserver,
-        tally: Arc<Tally>,
     ) -> Result<Self, PollError> {
         let dispatcher = services.dispatcher()?;
         let poller = Poller::new(Parts {
@@ -178,7 +165,7 @@ impl Daemon {
             stop,
             started_at,
             observer,
-            tally,
+            cycles: AtomicU64::new(0),
         })
     }
 
@@ -210,25 +197,26 @@ impl Daemon {
         }
     }
 
-    async fn run(&self, options: &PollOptions) -> Result<CycleReport, PollError> {
+    async fn run(&self, options: &PollOptions) -> Result<PollEnd, PollError> {
         self.rearm().await;
         self.check_in().await;
-        match options.run {
-            Run::Once => self.once().await,
-            Run::Forever => self.forever(options.standing).await,
-        }
+        let (report, dispatched) = match options.run {
+            Run::Once => self.once().await?,
+            Run::Forever => self.forever(options.standing).await?,
+        };
+        Ok(PollEnd { report, dispatched })
     }
 
-    async fn once(&self) -> Result<CycleReport, PollError> {
+    async fn once(&self) -> Result<(CycleReport, Tally), PollError> {
         let report = self.poller.cycle(&self.stop).await;
-        self.tally.cycle();
+        self.cycles.fetch_add(1, Ordering::Relaxed);
         self.beat(&report, None);
-        self.dispatcher.drain(&self.stop).await?;
+        let dispatched = self.dispatcher.drain(&self.stop).await?;
         tidy(&self.services).await;
-        Ok(report)
+        Ok((report, dispatched))
     }
 
-    async fn forever(&self, standing: StandingNews) -> Result<CycleReport, PollError> {
+    async fn forever(&self, standing: StandingNews) -> Result<(CycleReport, Tally), PollError> {
         // One that fails takes the other with it, in order: half a daemon helps nobody.
         let dispatches = async {
             let ended = caught(self.dispatcher.run(self.stop.clone())).await;
@@ -241,8 +229,8 @@ impl Daemon {
             ended
         };
         let (dispatched, last) = tokio::join!(Box::pin(dispatches), Box::pin(cycles));
-        dispatched??;
-        Ok(last?)
+        let dispatched = dispatched??;
+        Ok((last?, dispatched))
     }
 
     /// Cycle after cycle until the stop, with what is done beside it; returns the last report.
@@ -250,7 +238,7 @@ impl Daemon {
         let next_cycle_at = Arc::new(Mutex::new(None));
         let mut last = CycleReport::default();
         let cycles = self.poller.run(&self.stop, |report| {
-            self.tally.cycle();
+            self.cycles.fetch_add(1, Ordering::Relaxed);
             let interval = self.services.config.borrow().polling.interval;
             let now = self.services.clock.now();
             let next = now + report.pause(interval, now);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// What the agent is and does.
+/// A scripted agent for tests and for `the-loop demo`: it reads messages and answers without a model.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "the-loop demo-agent", disable_version_flag = true)]
 pub(super) struct Options {

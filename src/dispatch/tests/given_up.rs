@@ -3,6 +3,28 @@
 use super::*;
 
 #[tokio::test]
+async fn a_run_counts_by_itself_what_it_delivered_and_what_failed() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    world.comment(ITEM, 1).await;
+    world.tmux(timed_out);
+    let failed = Tally {
+        delivered: 0,
+        failed: 1,
+    };
+    assert_eq!(world.work().await, failed);
+
+    world.pass(60);
+    world.tmux(move |_| token(&session, "2"));
+    let delivered = Tally {
+        delivered: 1,
+        failed: 0,
+    };
+    assert_eq!(world.work().await, delivered);
+    assert_eq!(world.work().await, Tally::default());
+}
+
+#[tokio::test]
 async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_any_more() {
     for (value, end) in [
         ("2", DeliveryState::Delivered),

@@ -212,13 +212,13 @@ impl World {
         self.clock.advance(TimeDelta::seconds(seconds));
     }
 
-    /// Works all that is due now.
-    async fn work(&self) {
+    /// Works all that is due now, and returns what came of it.
+    async fn work(&self) -> Tally {
         let stop = CancellationToken::new();
         self.dispatcher
             .drain_within(Duration::ZERO, &stop)
             .await
-            .unwrap();
+            .unwrap()
     }
 
     /// Makes an armed item known, without its arming to be delivered.

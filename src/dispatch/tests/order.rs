@@ -69,3 +69,19 @@ async fn a_failing_start_that_nothing_replaces_is_tried_until_its_budget_is_spen
     assert_eq!(world.attempts(start).await, 2);
     assert_eq!(world.state(start).await, DeliveryState::Abandoned);
 }
+
+#[tokio::test]
+async fn work_that_makes_way_for_a_command_says_so() {
+    let world = World::new().await;
+    world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    world.command(text("the-loop pause", 2)).await;
+
+    world.dispatcher.shared.work(Arc::new(claim)).await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    let held = world.records(&["dispatch.held"]);
+    assert_eq!(held.len(), 1, "{held:?}");
+    assert_eq!(held[0].text("reason"), Some("making-way"));
+}

@@ -57,6 +57,9 @@ impl RepoCycle<'_> {
                 ArrivalOutcome::Baselined | ArrivalOutcome::UnknownItem => continue,
             };
             self.poller.log.emit(&record);
+            for older in outcome.superseded() {
+                self.poller.log.emit(&records::superseded(older));
+            }
         }
     }
 
@@ -89,7 +92,8 @@ impl RepoCycle<'_> {
         self.poller.log.emit(&record);
     }
 
-    /// Turns a text into an arrival; none where this version of it is known already.
+    /// Turns a text into an arrival; none where it is no event. A version that is known already becomes
+    /// one too, and the inbox says that it is a duplicate.
     pub(super) async fn arrival(
         &self,
         row: &ItemRow,

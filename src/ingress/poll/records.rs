@@ -1,7 +1,8 @@
 //! The event log's words for what the poller accepted and decided against.
 
-use crate::eventlog::Decision;
+use crate::eventlog::{About, Decision};
 use crate::model::{DeliveryId, DropReason, Event};
+use crate::store::Waiting;
 
 pub(super) fn accepted(event: &Event, delivery: DeliveryId) -> Decision {
     Decision::InboxAccepted {
@@ -24,6 +25,12 @@ pub(super) fn dropped(event: &Event, reason: DropReason) -> Decision {
         actor: event.actor.clone(),
         url: Some(event.url.clone()),
     }
+}
+
+/// A version that nobody was told yet, and that an edit replaced.
+pub(super) fn superseded(older: &Waiting) -> Decision {
+    let about = About::of(&older.item, older.delivery, &older.event);
+    Decision::dropped(about, DropReason::Superseded, None)
 }
 
 pub(super) fn duplicate(event: &Event) -> Decision {

@@ -136,7 +136,7 @@ async fn a_review_keeps_the_name_of_its_message_when_its_first_row_leaves_it() {
     deduper.release(&claim, retry).await.unwrap();
     let edited = world.arrive(version(1, 9, "v2"), EVENT).await;
     assert!(
-        matches!(&edited, ArrivalOutcome::New { superseded, .. } if *superseded == [claim.first().id]),
+        matches!(edited.superseded(), [older] if older.delivery == claim.first().id),
         "{edited:?}"
     );
     world.pass(10);

@@ -186,7 +186,9 @@ impl<'a> Stage<'a> {
         )
         .await;
         let dispatcher = self.dispatcher.clone();
-        tokio::spawn(async move { dispatcher.drain(&CancellationToken::new()).await.unwrap() })
+        tokio::spawn(async move {
+            dispatcher.drain(&CancellationToken::new()).await.unwrap();
+        })
     }
 
     /// Makes an armed work item known.
@@ -243,7 +245,9 @@ impl<'a> Stage<'a> {
     pub(crate) fn run(&self) -> Running {
         let stop = CancellationToken::new();
         let (dispatcher, token) = (self.dispatcher.clone(), stop.clone());
-        let task = tokio::spawn(async move { dispatcher.run(token).await.unwrap() });
+        let task = tokio::spawn(async move {
+            dispatcher.run(token).await.unwrap();
+        });
         Running { stop, task }
     }
 

@@ -28,6 +28,9 @@ async fn an_edit_by_listed_people_is_told_and_replaces_what_was_not_told_yet() {
     rig.look().await;
     assert_eq!(rig.hear_texts().await, ["second thought"]);
     assert_eq!(rig.dropped(issue).await, ["superseded"]);
+    let dropped = rig.said(&["dispatch.dropped"]);
+    assert_eq!(dropped.len(), 1, "{dropped:?}");
+    assert_eq!(dropped[0].text("reason"), Some("superseded"));
     rig.github.edit(REPO, id, "ada", "third thought").unwrap();
     rig.look().await;
     assert_eq!(rig.hear_texts().await, ["third thought"]);

@@ -51,6 +51,39 @@ fn a_command_that_fails_is_tried_once_and_says_why() {
 }
 
 #[test]
+fn a_reset_says_of_each_text_that_waited_that_it_is_dropped() {
+    let scratch = Scratch::new();
+    let world = World::with(&scratch, |program| {
+        program
+            .set(
+                "harnesses",
+                json!({ "agent": { "command": "false", "sessionArgs": [] } }),
+            )
+            .set("polling.intervalSeconds", json!(60))
+    });
+    let number = world.issue("Waiting");
+    world.comment(number, "the-loop start");
+    assert_eq!(world.run(&["poll", "--once"]).code(), 1);
+    let item = short(number);
+
+    let dry = world.run(&["sessions", "reset", &item, "--dry-run"]).ok();
+    assert!(dry.contains("would forget"), "{dry}");
+    assert!(dry.contains("1 waiting deliver"), "{dry}");
+    assert!(!dry.contains("poll"), "{dry}");
+    let told = world.events("dispatch.dropped").len();
+    world.run(&["sessions", "reset", &item]).ok();
+
+    let dropped = world.events("dispatch.dropped");
+    let new = &dropped[told..];
+    assert_eq!(new.len(), 1, "{new:?}");
+    assert_eq!(new[0]["reason"], json!("reset"));
+    assert_eq!(
+        world.events("session.reset")[0]["removed"],
+        json!(["control", "queue"])
+    );
+}
+
+#[test]
 fn a_paused_session_hears_nothing_of_the_pause_and_goes_on_when_resumed() {
     let scratch = Scratch::new();
     let world = World::new(&scratch);

@@ -1,0 +1,47 @@
+//! Deliveries that wait, with what they are about: for those who decide against them unheard.
+
+use sqlx::SqliteConnection;
+
+use super::error::Fault;
+use super::rows::Reader;
+use crate::model::{DeliveryId, Event, WorkItemRef};
+
+/// A delivery that waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The work item whose session it was for.
+    pub item: WorkItemRef,
+    /// Its number.
+    pub delivery: DeliveryId,
+    /// What it was about.
+    pub event: Event,
+}
+
+/// Reads what these deliveries are about; without those that this version cannot read, which keeps
+/// nobody from dropping them.
+pub(super) async fn read(
+    conn: &mut SqliteConnection,
+    deliveries: &[DeliveryId],
+) -> Result<Vec<Waiting>, Fault> {
+    let mut found = Vec::new();
+    for &delivery in deliveries {
+        let row = sqlx::query(
+            "SELECT d.id, w.ref, e.payload FROM deliveries d JOIN events e ON e.id = d.event_id \
+             JOIN work_items w ON w.id = d.item_id WHERE d.id = $1",
+        )
+        .bind(delivery.0)
+        .fetch_one(&mut *conn)
+        .await?;
+        let row = Reader::new(&row, "deliveries")?;
+        let payload: Option<String> = row.get("payload")?;
+        let event = payload.and_then(|payload| serde_json::from_str(&payload).ok());
+        if let Some(event) = event {
+            found.push(Waiting {
+                item: row.parse("ref")?,
+                delivery,
+                event,
+            });
+        }
+    }
+    Ok(found)
+}
