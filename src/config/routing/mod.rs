@@ -34,7 +34,7 @@ pub(super) struct RoutingFile {
     default_harness: String,
     /// Which work items get a session of their own.
     spawn_on_unmatched: SpawnPolicy,
-    /// The label that arms a work item, where its source names no other; compared exactly.
+    /// The label of the sources that name none; compared without case, as GitHub does.
     auto_execute_label: String,
     /// The words that steer a work item in comments.
     control: ControlFile,
@@ -119,7 +119,7 @@ pub struct Routing {
     pub default_harness: HarnessName,
     /// Which work items get a session of their own.
     pub spawn_on_unmatched: SpawnPolicy,
-    /// The label that arms a work item, where its source names no other.
+    /// The label of the sources that name none.
     pub auto_execute_label: String,
     /// The words that steer a work item in comments.
     pub control: Control,

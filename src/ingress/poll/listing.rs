@@ -18,7 +18,7 @@ use crate::store::{Acceptance, Cursor, CursorUpdate, ItemRow, ItemSighting, Trac
 const EVERY: TimeDelta = TimeDelta::hours(1);
 
 /// Which reading of the list it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
     First,
     Again,
@@ -83,11 +83,13 @@ impl RepoCycle<'_> {
             }
         }
         self.accept_items(items, Vec::new()).await?;
-        match (reading, complete) {
-            (Reading::First, _) => self.begin_lists(server_time).await?,
-            (Reading::Again, Some(listed)) => self.ask_about_missing(&listed, server_time).await?,
-            // A part of a list proves nothing about what is not in it.
-            (Reading::Again, None) => {}
+        if reading == Reading::First {
+            self.begin_lists(server_time).await?;
+        }
+        // A part of a list proves nothing about what is not in it. The first list of another label
+        // lacks what only the last one armed.
+        if let Some(listed) = complete {
+            self.ask_about_missing(&listed, server_time).await?;
         }
         if let Some(error) = held {
             // Without its cursor the list is read again in the next cycle; the others go on.

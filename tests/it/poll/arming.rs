@@ -30,6 +30,30 @@ async fn a_label_counts_in_any_case() {
 }
 
 #[tokio::test]
+async fn the_one_who_put_the_sources_own_label_on_counts() {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    let sources = json!([{ "repos": [REPO], "label": "agent: go" }]);
+    rig.set("polling.sources", sources);
+    let issue = rig.github.open_issue(REPO, "mallory", "A title", "");
+    rig.github.label(REPO, issue, "ada", "agent: go").unwrap();
+    rig.github.label(REPO, issue, "mallory", LABEL).unwrap();
+    rig.look().await;
+    assert_eq!(rig.row(issue).await.armed_by, Some(Login::new("ada")));
+}
+
+#[tokio::test]
+async fn another_label_in_the_configuration_disarms_what_bears_the_old_one() {
+    let mut rig = Rig::new().await;
+    let issue = rig.labelled_issue();
+    rig.look().await;
+    let sources = json!([{ "repos": [REPO], "label": "agent: go" }]);
+    rig.set("polling.sources", sources);
+    rig.look().await;
+    assert!(!rig.row(issue).await.armed);
+}
+
+#[tokio::test]
 async fn taking_the_label_off_disarms_and_what_people_write_still_arrives() {
     let rig = Rig::new().await;
     let issue = rig.labelled_issue();
