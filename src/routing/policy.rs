@@ -87,6 +87,16 @@ impl Policy {
         }
     }
 
+    /// Returns the label that every work item of a source with this label bears; none where each open
+    /// item is one.
+    #[must_use]
+    pub fn required_label<'a>(&self, source_label: &'a str) -> Option<&'a str> {
+        match self.spawn {
+            SpawnPolicy::Never | SpawnPolicy::Labeled => Some(source_label),
+            SpawnPolicy::Always => None,
+        }
+    }
+
     /// Tells whether any item gets a session.
     #[must_use]
     pub fn spawns(&self) -> bool {

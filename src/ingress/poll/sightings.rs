@@ -4,7 +4,6 @@
 use chrono::{DateTime, Utc};
 
 use super::repo::{RepoCycle, StepError};
-use crate::config::SpawnPolicy;
 use crate::github::GitHubError;
 use crate::github::payload::{Issue, IssueEvent, Label, Pull, login};
 use crate::model::{ItemKind, Login, Source, WorkItemRef};
@@ -190,14 +189,16 @@ impl RepoCycle<'_> {
         if concern != Concern::Armed {
             return Ok(None);
         }
-        // Where a start is asked for, the start is the act that counts. Where every item is armed, it
-        // is the opening of the item. Else it is the label, and the list does not say whose it is.
+        // Where a start is asked for, the start is the act that counts.
         if policy.requires_start() {
             return Ok(None);
         }
-        if self.config.routing.spawn_on_unmatched == SpawnPolicy::Always {
-            return Ok(author.cloned());
-        }
+        // Where every item is armed, it is the opening of the item, and of those that were open before
+        // the first look the next act. Else it is the label, and the list does not say whose it is.
+        let Some(label) = policy.required_label(&self.source.label) else {
+            let is_watched = self.listing_cursor().await?.is_some();
+            return Ok(author.filter(|_| is_watched).cloned());
+        };
         let known = self.poller.store.ledger().item(item).await?;
         if let Some(row) = known.filter(|row| row.armed) {
             return Ok(row.armed_by);
@@ -207,7 +208,7 @@ impl RepoCycle<'_> {
                 .items
                 .iter()
                 .rev()
-                .find(|event| adds_label(event, &self.source.label))
+                .find(|event| adds_label(event, label))
                 .and_then(|event| login(event.actor.as_ref()))),
             Err(StepError::GitHub(GitHubError::NotFound { .. } | GitHubError::Gone { .. })) => {
                 Ok(None)

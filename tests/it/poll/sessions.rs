@@ -130,6 +130,24 @@ fn a_source_with_a_label_of_its_own_starts_agents_by_that_one_alone() {
 }
 
 #[test]
+fn where_every_item_is_armed_a_start_on_an_unlabelled_issue_starts_an_agent() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let program = hub
+        .program(&scratch)
+        .set("routing.spawnOnUnmatched", json!("always"));
+    let issue = hub.github.open_issue(REPO, "mallory", "A title", "");
+    program.run(&["poll", "--once"]).ok();
+    hub.github
+        .comment(REPO, issue, "mallory", "the-loop start")
+        .unwrap();
+    program.run(&["poll", "--once"]).ok();
+    assert!(program.agents().starts().is_empty());
+    hub.comment(issue, "the-loop start");
+    program.run(&["poll", "--once"]).ok();
+    assert_eq!(records(&scratch, "session.spawned").len(), 1);
+}
+
+#[test]
 fn without_a_start_command_a_listed_labeller_or_commenter_starts_an_agent() {
     let (hub, scratch) = (Hub::start(), Scratch::new());
     let program = hub
