@@ -32,7 +32,7 @@ pub fn judge(event: &Event, policy: &Policy) -> Verdict {
         | EventKind::WorkflowRun
         | EventKind::CheckRun
         | EventKind::Status => Verdict::Deliver,
-        EventKind::Armed | EventKind::Reopened => match policy.authorizes(event.actor.as_ref()) {
+        EventKind::Armed => match policy.authorizes(event.actor.as_ref()) {
             true => Verdict::Deliver,
             false => Verdict::Drop(DropReason::UnauthorizedActor),
         },
@@ -272,7 +272,6 @@ mod tests {
             (EventKind::Status, Verdict::Deliver),
             (EventKind::Closed, Verdict::Deliver),
             (EventKind::Armed, STRANGER),
-            (EventKind::Reopened, STRANGER),
             (EventKind::IssueComment, STRANGER),
             (EventKind::Review, STRANGER),
             (EventKind::ReviewComment, STRANGER),
