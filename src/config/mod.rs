@@ -24,6 +24,7 @@ mod secret;
 mod show;
 mod state;
 mod suggest;
+mod template;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -41,6 +42,7 @@ pub use problem::{Place, Problem, Problems, display_path, table};
 pub use routing::{Control, InteractionMode, Routing, SpawnPolicy, Tmux};
 pub use show::{Origin, Origins, Setting};
 pub use state::State;
+pub use template::{PLACEHOLDERS, Part, Placeholder, Template, TemplateFile, UnknownPlaceholder};
 
 use crate::model::HarnessName;
 

@@ -68,7 +68,8 @@ eventLog: {path: ~/events.jsonl}
     assert_eq!(config.state.root, place.path("etc/data"));
     // A lone ~ is YAML's null, so the default holds: the file's folder.
     assert_eq!(config.routing.spawn_workdir, place.path("etc"));
-    assert_eq!(config.routing.prompt_template, Some(place.path("etc/p.md")));
+    let template = config.routing.prompt_template.unwrap();
+    assert_eq!(template.path, place.path("etc/p.md"));
     assert_eq!(
         config.routing.tmux.binary,
         Some(place.path("etc/../bin/tmux"))
