@@ -108,6 +108,26 @@ fn a_checked_configuration_is_told_as_json_good_or_bad() {
 }
 
 #[test]
+fn a_configuration_that_is_not_there_is_told_as_json_too() {
+    let scratch = Scratch::new();
+    let missing = scratch.path("missing.yaml");
+    let ended = scratch
+        .command(env!("CARGO_BIN_EXE_the-loop"))
+        .args(["config", "check", "--json", "--config"])
+        .arg(&missing)
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.status.code(), ended.stderr), (Some(2), Vec::new()));
+    assert_eq!(
+        (&told["valid"], &told["file"]),
+        (&json!(false), &json!(missing))
+    );
+    let message = told["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("named by --config"), "{told}");
+}
+
+#[test]
 fn output_that_no_terminal_shows_is_plain() {
     let scratch = Scratch::new();
     let the_loop = TheLoop::new(&scratch).env("CLICOLOR", "1");
