@@ -18,6 +18,7 @@ mod reset;
 mod screen;
 mod session_list;
 mod session_show;
+mod session_state;
 mod sessions;
 mod setup;
 mod status;
