@@ -88,8 +88,7 @@ pub enum SpawnPolicy {
     Never,
     /// Those that carry the label of their source.
     Labeled,
-    /// Every open one of the watched repositories, with or without a label, once somebody who is
-    /// listed starts it; where no start is asked for, once such a one opens it or writes on it.
+    /// Every open one of the watched repositories, with or without a label.
     Always,
 }
 
