@@ -146,9 +146,10 @@ pub(crate) enum SessionsCommand {
     /// List the sessions
     #[command(after_help = "Exit codes: 0 these are all, 1 one of them could not be read")]
     List {
-        /// Only sessions in this status
+        /// Only sessions in this state; paused and closed ones also where their agent has ended or
+        /// runs on
         #[arg(long, value_enum)]
-        status: Option<StatusFilter>,
+        state: Option<StateFilter>,
         #[command(flatten)]
         json: JsonArgs,
     },
@@ -238,9 +239,11 @@ pub(crate) struct JsonFlag {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StatusFilter {
+pub(crate) enum StateFilter {
     Spawning,
-    Active,
+    Running,
+    Unknown,
+    Ended,
     Paused,
     Closed,
 }

@@ -3,7 +3,7 @@
 use super::args::{ConfigArgs, ConfigCommand, Global, JsonArgs};
 use super::exit::{Exit, Failure};
 use super::{output, setup};
-use crate::config::{Config, ConfigError, Environment, schema};
+use crate::config::{Config, Environment, schema};
 
 pub(super) fn run(global: &Global, args: &ConfigArgs) -> Result<Exit, Failure> {
     match &args.command {
@@ -28,8 +28,8 @@ fn check(global: &Global, json: &JsonArgs) -> Result<Exit, Failure> {
     match Config::load(global.config.as_deref(), &Environment::of_this_process()) {
         Ok(loaded) if json.json => output::json(&loaded.check_json())?,
         Ok(loaded) => output::print(&loaded.check_report()),
-        Err(ConfigError::Invalid(problems)) if json.json => {
-            output::json(&problems.json())?;
+        Err(error) if json.json => {
+            output::json(&error.json())?;
             return Ok(Exit::Usage);
         }
         Err(error) => return Err(Failure::config(&error)),

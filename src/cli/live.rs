@@ -10,7 +10,7 @@ use super::decisions::{Decisions, Detail};
 use super::layout::{width, wrap};
 use super::output::{self, Paint, colours, grouped, paint};
 use super::screen;
-use crate::config::{Environment, Loaded, display_path};
+use crate::config::{Environment, Loaded, SpawnPolicy, display_path};
 use crate::daemon::{PollNews, PollOptions, Run, Standing, StandingNews};
 use crate::eventlog::{Level, Record};
 use crate::model::text::count;
@@ -171,13 +171,15 @@ fn header(loaded: &Loaded, options: &PollOptions, repos: &[String]) -> Vec<Strin
         |name| format!("tmux -L {name}"),
     );
     let home = Environment::of_this_process().home;
-    let mut labels: Vec<String> = config
-        .polling
-        .sources
-        .iter()
+    let sources = config.polling.sources.iter();
+    let mut labels: Vec<String> = sources
         .map(|source| format!("\"{}\"", source.label))
         .collect();
     labels.dedup();
+    let armed = match config.routing.spawn_on_unmatched {
+        SpawnPolicy::Always => "every open item".to_owned(),
+        SpawnPolicy::Never | SpawnPolicy::Labeled => format!("label {}", labels.join(", ")),
+    };
     let users: Vec<String> = config
         .routing
         .authorized_users
@@ -202,9 +204,8 @@ fn header(loaded: &Loaded, options: &PollOptions, repos: &[String]) -> Vec<Strin
             display_path(&config.state.root, home.as_deref())
         ),
         format!(
-            "watching {} {every} · acting for {users} · label {}",
+            "watching {} {every} · acting for {users} · {armed}",
             repos.join(", "),
-            labels.join(", ")
         ),
         String::new(),
     ]

@@ -19,6 +19,7 @@ mod reset;
 mod screen;
 mod session_list;
 mod session_show;
+mod session_state;
 mod sessions;
 mod setup;
 mod status;

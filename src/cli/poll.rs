@@ -31,8 +31,7 @@ pub(super) fn run(global: &Global, args: PollArgs) -> Result<Exit, Failure> {
 fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
     let loaded = setup::load(global)?;
     loaded
-        .config
-        .require_sources(&loaded.shown_path)
+        .require_sources()
         .map_err(|error| Failure::config(&error))?;
     if args.detach {
         return start_detached(global, args, &loaded);

@@ -3,16 +3,16 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::args::StatusFilter;
+use super::args::StateFilter;
 use super::exit::{Exit, Failure};
 use super::layout::{Column, Fit};
+use super::session_state::State;
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::open_store;
 use crate::eventlog::kind_phrase;
 use crate::model::text::one_line;
-use crate::model::{Session, SessionStatus, WorkItemRef};
-use crate::process::identity::{Life, life_in};
+use crate::model::{Session, WorkItemRef};
 use crate::store::{SessionFace, SessionFaces, SessionFilter, Store, UnreadableSession};
 
 /// Ids are whole, so that they can be copied; titles give first.
@@ -34,7 +34,7 @@ pub(super) struct Row {
     pub(super) session: Session,
     pub(super) title: String,
     /// What it is in, seen from outside.
-    pub(super) state: &'static str,
+    pub(super) state: State,
     pub(super) tmux: String,
     last_event: Option<LastEvent>,
 }
@@ -71,7 +71,7 @@ impl Row {
             self.session.work_item.short(),
             one_line(&self.title, 40),
             self.session.harness.to_string(),
-            self.state.to_owned(),
+            self.state.to_string(),
             age(self.session.created_at),
             match self.session.last_event_at {
                 Some(at) => format!("{}  {}", age(at), self.last_words()),
@@ -79,11 +79,6 @@ impl Row {
             },
             self.tmux.clone(),
         ]
-    }
-
-    /// Tells whether the session is open and its harness is proved gone.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state, "ended" | "paused, ended")
     }
 
     /// `comment @octocat`; empty where nothing reached it yet.
@@ -112,7 +107,7 @@ impl From<SessionFace> for Row {
             .map(|name| name.to_string())
             .unwrap_or_default();
         Self {
-            state: state(&session),
+            state: State::of(&session),
             title,
             tmux,
             last_event: last_kind.map(|kind| LastEvent {
@@ -124,37 +119,11 @@ impl From<SessionFace> for Row {
     }
 }
 
-/// Says what a session is in, from its row and from whether its harness still runs.
-fn state(session: &Session) -> &'static str {
-    let runs = session
-        .target
-        .as_ref()
-        .map(|target| life_in(&target.boot, &target.harness));
-    match (session.status, runs) {
-        (SessionStatus::Spawning, _) => "spawning",
-        (SessionStatus::Active, Some(Life::Running)) => "running",
-        (SessionStatus::Active, Some(Life::Unknown)) => "unknown",
-        // The next event starts it again.
-        (SessionStatus::Active, Some(Life::Gone) | None) => "ended",
-        (SessionStatus::Paused, Some(Life::Running)) => "paused",
-        (SessionStatus::Paused, _) => "paused, ended",
-        (SessionStatus::Closed, Some(Life::Running)) => "closed, runs on",
-        (SessionStatus::Closed, _) => "closed",
-    }
-}
-
 pub(super) fn list(
     config: &Config,
-    status: Option<StatusFilter>,
+    state: Option<StateFilter>,
     json: bool,
 ) -> Result<Exit, Failure> {
-    let filter = match status {
-        None => SessionFilter::All,
-        Some(StatusFilter::Spawning) => SessionFilter::In(SessionStatus::Spawning),
-        Some(StatusFilter::Active) => SessionFilter::In(SessionStatus::Active),
-        Some(StatusFilter::Paused) => SessionFilter::In(SessionStatus::Paused),
-        Some(StatusFilter::Closed) => SessionFilter::In(SessionStatus::Closed),
-    };
     let SessionFaces {
         readable,
         unreadable,
@@ -162,11 +131,15 @@ pub(super) fn list(
         let Some(store) = open_store(config).await? else {
             return Ok(SessionFaces::default());
         };
-        let faces = store.registry().faces(filter).await?;
+        let faces = store.registry().faces(SessionFilter::All).await?;
         store.close().await;
         Ok(faces)
     })?;
-    let rows: Vec<Row> = readable.into_iter().map(Row::from).collect();
+    let rows: Vec<Row> = readable
+        .into_iter()
+        .map(Row::from)
+        .filter(|row| state.is_none_or(|wanted| row.state.is(wanted)))
+        .collect();
     for session in &unreadable {
         output::warning(&cannot_be_read(session));
     }

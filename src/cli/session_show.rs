@@ -108,7 +108,7 @@ fn print(shown: &Shown) {
             one_line(&shown.row.title, 200)
         ),
     );
-    line("state", shown.row.state);
+    line("state", &shown.row.state.to_string());
     if let Some(ended) = &shown.ended {
         line("ended", &ended.words());
     }

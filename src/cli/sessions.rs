@@ -15,7 +15,7 @@ pub(super) fn run(global: &Global, args: SessionsArgs) -> Result<Exit, Failure> 
     let loaded = setup::load_or_defaults(global)?;
     let config = &loaded.config;
     match args.command.meant_on(&config.integrations.github.host) {
-        SessionsCommand::List { status, json } => session_list::list(config, status, json.json),
+        SessionsCommand::List { state, json } => session_list::list(config, state, json.json),
         SessionsCommand::Show { work_item, json } => {
             session_show::show(config, &work_item, json.json)
         }

@@ -8,6 +8,7 @@ use super::exit::{Exit, Failure};
 use super::layout::{pad, width};
 use super::output::{self, grouped};
 use super::session_list::{Row, cannot_be_read};
+use super::session_state::State;
 use super::{poll, setup};
 use crate::config::Config;
 use crate::daemon::heartbeat::{self, Heartbeat};
@@ -15,7 +16,7 @@ use crate::daemon::lock::{Holder, InstanceLock, LockState};
 use crate::daemon::{lock_path, open_store};
 use crate::eventlog::{hold_phrase, kind_phrase};
 use crate::model::text::count;
-use crate::model::{DeliveryState, RepoRef, SessionStatus};
+use crate::model::{DeliveryState, RepoRef};
 use crate::store::{
     Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store, UnreadableSession,
 };
@@ -59,7 +60,7 @@ struct SourceRow {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionCount {
-    status: SessionStatus,
+    state: State,
     count: usize,
 }
 
@@ -122,21 +123,15 @@ impl Status {
             source.items = items.iter().filter(|item| item.open).count();
             source.unchanged_since = items.iter().map(|item| item.updated_at).max();
         }
-        let counted = [
-            SessionStatus::Active,
-            SessionStatus::Paused,
-            SessionStatus::Spawning,
-        ]
-        .into_iter()
-        .map(|status| SessionCount {
-            status,
-            count: open
-                .iter()
-                .filter(|one| one.session.status == status)
-                .count(),
+        let counted = State::ALL.into_iter().map(|state| SessionCount {
+            state,
+            count: open.iter().filter(|one| one.state == state).count(),
         });
         self.sessions = counted.filter(|counted| counted.count > 0).collect();
-        self.ended = open.into_iter().filter(Row::has_ended).collect();
+        self.ended = open
+            .into_iter()
+            .filter(|row| row.state.has_ended())
+            .collect();
         self.unreadable = faces.unreadable;
         let waiting = store.queue().list(QueueFilter::Open, 1000).await?;
         self.held = waiting
@@ -209,7 +204,7 @@ fn sessions(counted: &[SessionCount]) -> String {
         return "none".to_owned();
     }
     let words = counted.iter();
-    let words = words.map(|counted| format!("{} {}", counted.count, counted.status));
+    let words = words.map(|counted| format!("{} {}", counted.count, counted.state));
     words.collect::<Vec<_>>().join(" · ")
 }
 

@@ -46,9 +46,18 @@ impl<'a> Checker<'a> {
 
     /// Reports a value, unless it or what it is part of was reported already.
     pub(super) fn problem(&mut self, path: &KeyPath, message: &str) {
-        if !self.problems.iter().any(|known| known.covers(path)) {
-            let place = self.tree.place_of(path);
-            self.problems.push(Problem::new(Some(place), path, message));
+        self.several(path, [message.to_owned()]);
+    }
+
+    /// Reports several things about one value, under the same condition.
+    pub(super) fn several(&mut self, path: &KeyPath, messages: impl IntoIterator<Item = String>) {
+        if self.problems.iter().any(|known| known.covers(path)) {
+            return;
+        }
+        let place = self.tree.place_of(path);
+        for message in messages {
+            self.problems
+                .push(Problem::new(Some(place), path, &message));
         }
     }
 

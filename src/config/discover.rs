@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::absolute;
 use super::load::ConfigError;
-use super::problem::display_path;
+use super::problem::{FileName, display_path};
 
 /// The variable that names the configuration file.
 pub const VARIABLE: &str = "THE_LOOP_CLI_CONFIG";
@@ -74,7 +74,7 @@ pub(super) fn discover(
         return Ok((env.working_dir.join(home).join(FILE), FoundBy::Default));
     };
     let unusable = |reason: &str| ConfigError::Unusable {
-        file: path.display().to_string(),
+        file: FileName::of(path, None),
         named: found_by.describe(),
         reason: reason.to_owned(),
     };

@@ -5,11 +5,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::check::Checker;
 use super::discover::{self, Environment, FoundBy};
 use super::harnesses;
 use super::key_path::KeyPath;
-use super::problem::{Place, Problem, Problems, display_path};
+use super::problem::{FileName, Findings, Place, Problem, Problems, Verdict};
 use super::schema::ConfigFile;
 use super::show::Origins;
 use super::tree::{self, Node};
@@ -50,14 +52,14 @@ pub enum ConfigError {
         indented(MINIMAL)
     )]
     NoFile {
-        /// The file, as it is shown to people.
-        file: String,
+        /// The file.
+        file: FileName,
     },
     /// The named file cannot be read.
     #[error("cannot use {file}, {named}: {reason}")]
     Unusable {
-        /// The file, as it is shown to people.
-        file: String,
+        /// The file.
+        file: FileName,
         /// Who named it.
         named: &'static str,
         /// What is wrong.
@@ -72,12 +74,41 @@ pub enum ConfigError {
         indented(MINIMAL)
     )]
     NoSources {
-        /// The file, as it is shown to people.
-        file: String,
+        /// The file.
+        file: FileName,
     },
 }
 
 impl ConfigError {
+    /// Returns the object that `config check --json` prints.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let (file, own) = match self {
+            Self::Invalid(found) => {
+                return Verdict {
+                    file: found.file.path.as_deref(),
+                    valid: false,
+                    problems: &found.list,
+                    warnings: &found.warnings,
+                    notes: &found.notes,
+                }
+                .json();
+            }
+            Self::NoFile { file } | Self::Unusable { file, .. } | Self::NoSources { file } => {
+                (file.path.as_deref(), self.to_string())
+            }
+            Self::NoHome => (None, self.to_string()),
+        };
+        Verdict {
+            file,
+            valid: false,
+            problems: &[Problem::new(None, &KeyPath::default(), &own)],
+            warnings: &[],
+            notes: &[],
+        }
+        .json()
+    }
+
     /// Returns the closing line of a report, where the message does not say what to do itself.
     #[must_use]
     pub fn advice(&self) -> Option<&'static str> {
@@ -103,7 +134,7 @@ impl Config {
     /// [`ConfigError`]; [`ConfigError::Invalid`] holds every problem of the file at once.
     pub fn load(explicit: Option<&Path>, env: &Environment) -> Result<Loaded, ConfigError> {
         let (path, found_by) = discover::discover(explicit, env)?;
-        let file = display_path(&path, env.home.as_deref());
+        let file = FileName::of(&path, env.home.as_deref());
         let (bytes, mode) = read(&path).map_err(|error| {
             if error.kind() == io::ErrorKind::NotFound && found_by == FoundBy::Default {
                 ConfigError::NoFile { file: file.clone() }
@@ -116,36 +147,40 @@ impl Config {
             }
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let invalid = |problems| ConfigError::Invalid(Problems::new(file.clone(), problems));
-        let text = utf8(&bytes).map_err(|problem| invalid(vec![problem]))?;
+        let notes: Vec<String> = discover::ignored_file(&path, env).into_iter().collect();
+        let invalid =
+            |found| ConfigError::Invalid(Problems::new(file.clone(), found, notes.clone()));
+        let text = utf8(&bytes).map_err(|problem| invalid(only(vec![problem])))?;
         let parsed = build(text, folder, env.home.as_deref(), Some(mode)).map_err(invalid)?;
-        let notes = discover::ignored_file(&path, env).into_iter().collect();
         Ok(Loaded {
             config: parsed.config,
             origins: Origins::of(&parsed.tree),
             warnings: parsed.warnings,
             path: Some(path),
             found_by,
-            shown_path: file,
+            shown_path: file.shown,
             notes,
         })
-    }
-
-    /// Returns the error of a command that polls, if nothing is to be polled.
-    ///
-    /// # Errors
-    /// [`ConfigError::NoSources`].
-    pub fn require_sources(&self, shown_path: &str) -> Result<(), ConfigError> {
-        if self.polling.sources.is_empty() {
-            return Err(ConfigError::NoSources {
-                file: shown_path.to_owned(),
-            });
-        }
-        Ok(())
     }
 }
 
 impl Loaded {
+    /// Returns the error of a command that polls, if nothing is to be polled.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoSources`].
+    pub fn require_sources(&self) -> Result<(), ConfigError> {
+        if self.config.polling.sources.is_empty() {
+            return Err(ConfigError::NoSources {
+                file: FileName {
+                    path: self.path.clone(),
+                    shown: self.shown_path.clone(),
+                },
+            });
+        }
+        Ok(())
+    }
+
     /// Returns what an empty file would mean, for commands that can do without one.
     ///
     /// The state root is `~/.the-loop`.
@@ -155,14 +190,18 @@ impl Loaded {
     pub fn defaults(env: &Environment) -> Result<Self, ConfigError> {
         let home = env.home.as_deref().ok_or(ConfigError::NoHome)?;
         let folder = env.working_dir.join(home).join(".the-loop");
-        let file = "the built-in defaults".to_owned();
-        let built = build("", &folder, Some(home), None)
-            .map_err(|problems| ConfigError::Invalid(Problems::new(file.clone(), problems)))?;
+        let file = FileName {
+            path: None,
+            shown: "the built-in defaults".to_owned(),
+        };
+        let built = build("", &folder, Some(home), None).map_err(|found| {
+            ConfigError::Invalid(Problems::new(file.clone(), found, Vec::new()))
+        })?;
         Ok(Self {
             config: built.config,
             path: None,
             found_by: FoundBy::Default,
-            shown_path: file,
+            shown_path: file.shown,
             origins: Origins::of(&built.tree),
             warnings: built.warnings,
             notes: Vec::new(),
@@ -220,10 +259,10 @@ fn build(
     folder: &Path,
     home: Option<&Path>,
     mode: Option<u32>,
-) -> Result<Built, Vec<Problem>> {
+) -> Result<Built, Findings> {
     let (tree, mut problems) = tree::parse(text);
     let Some(tree) = tree else {
-        return Err(problems);
+        return Err(only(problems));
     };
     let (value, differences) = walk::walk(&tree);
     let file: ConfigFile = match serde_json::from_value(value) {
@@ -234,7 +273,7 @@ fn build(
             let message = format!("not understood: {error}");
             problems.extend(differences);
             problems.push(Problem::new(None, &KeyPath::default(), &message));
-            return Err(problems);
+            return Err(only(problems));
         }
     };
     let mut checker = Checker::new(&tree, folder, home, differences);
@@ -251,7 +290,15 @@ fn build(
             warnings,
         })
     } else {
-        Err(problems)
+        Err(Findings { problems, warnings })
+    }
+}
+
+/// Findings of a file that could not be read far enough for warnings.
+fn only(problems: Vec<Problem>) -> Findings {
+    Findings {
+        problems,
+        warnings: Vec::new(),
     }
 }
 

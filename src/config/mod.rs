@@ -24,6 +24,7 @@ mod secret;
 mod show;
 mod state;
 mod suggest;
+mod template;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -37,10 +38,11 @@ pub use github::{GitHub, Integrations};
 pub use harnesses::{CLAUDE, EnvValue, HarnessConfig, HarnessKind, SESSION_ID_PLACEHOLDER};
 pub use load::{ConfigError, Loaded};
 pub use polling::{Monitor, Polling, Source};
-pub use problem::{Place, Problem, Problems, display_path, table};
+pub use problem::{FileName, Place, Problem, Problems, display_path, table};
 pub use routing::{Control, InteractionMode, Routing, SpawnPolicy, Tmux};
 pub use show::{Origin, Origins, Setting};
 pub use state::State;
+pub use template::{PLACEHOLDERS, Part, Placeholder, Template, TemplateFile, UnknownPlaceholder};
 
 use crate::model::HarnessName;
 

@@ -42,7 +42,8 @@ impl Default for PollingFile {
 struct SourceFile {
     /// Where the repositories are.
     provider: ProviderFile,
-    /// The label that makes an issue or pull request a work item; compared exactly.
+    /// The label that makes an issue or pull request of these repositories a work item, and arms it;
+    /// compared without case, as GitHub does.
     #[schemars(extend("x-default" = "routing.autoExecuteLabel"))]
     label: Option<String>,
     /// The repositories, as `owner/repo`.

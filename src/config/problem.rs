@@ -1,7 +1,7 @@
 //! What is wrong in a configuration: where, which key, and what to do.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,25 +65,84 @@ impl fmt::Display for Problem {
     }
 }
 
+/// The configuration file, as programs and as people name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileName {
+    /// Its path, absolute where it could be made so; none for the built-in defaults.
+    pub path: Option<PathBuf>,
+    /// As it is shown to people.
+    pub shown: String,
+}
+
+impl FileName {
+    pub(super) fn of(path: &Path, home: Option<&Path>) -> Self {
+        Self {
+            path: Some(path.to_owned()),
+            shown: display_path(path, home),
+        }
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+/// What one file was found to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Findings {
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+}
+
 /// All that is wrong with one file, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
-    /// The file, as it is shown to people.
-    pub file: String,
+    /// The file.
+    pub file: FileName,
     /// At least one problem.
     pub list: Vec<Problem>,
+    /// What is allowed but hardly meant.
+    pub warnings: Vec<Problem>,
+    /// What the operator should know and need not change.
+    pub notes: Vec<String>,
 }
 
 impl Problems {
-    pub(super) fn new(file: String, mut list: Vec<Problem>) -> Self {
+    pub(super) fn new(file: FileName, found: Findings, notes: Vec<String>) -> Self {
+        let mut list = found.problems;
         list.sort_by_key(|problem| problem.place);
-        Self { file, list }
+        Self {
+            file,
+            list,
+            warnings: found.warnings,
+            notes,
+        }
     }
+}
 
-    /// Returns the object that `config check --json` prints.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        json!({"file": self.file, "valid": false, "problems": self.list, "warnings": [], "notes": []})
+/// What a check found, as `config check --json` prints it.
+#[derive(Debug)]
+pub(super) struct Verdict<'a> {
+    pub(super) file: Option<&'a Path>,
+    pub(super) valid: bool,
+    pub(super) problems: &'a [Problem],
+    pub(super) warnings: &'a [Problem],
+    pub(super) notes: &'a [String],
+}
+
+impl Verdict<'_> {
+    pub(super) fn json(&self) -> Value {
+        // A path that is not UTF-8 is the only thing that cannot be shown as it is.
+        let file = self.file.map(Path::to_string_lossy);
+        json!({
+            "file": file,
+            "valid": self.valid,
+            "problems": self.problems,
+            "warnings": self.warnings,
+            "notes": self.notes,
+        })
     }
 }
 
@@ -157,11 +216,15 @@ mod tests {
     fn problems_are_shown_in_file_order_and_aligned() {
         let at = |line, column| Some(Place { line, column });
         let problems = Problems::new(
-            "~/x.yaml".to_owned(),
-            vec![
-                Problem::new(at(18, 20), &KeyPath::of("polling.interval"), "too short"),
-                Problem::new(at(2, 3), &KeyPath::of("a.b"), "unknown key"),
-            ],
+            FileName::of(Path::new("/home/u/x.yaml"), Some(Path::new("/home/u"))),
+            Findings {
+                problems: vec![
+                    Problem::new(at(18, 20), &KeyPath::of("polling.interval"), "too short"),
+                    Problem::new(at(2, 3), &KeyPath::of("a.b"), "unknown key"),
+                ],
+                warnings: Vec::new(),
+            },
+            Vec::new(),
         );
         assert_eq!(
             problems.to_string(),

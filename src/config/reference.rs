@@ -9,16 +9,15 @@ use serde_json::Value;
 
 use super::schema::{self, Key};
 use super::walk::{Type, expectation, words};
-use super::{Config, Environment, Loaded};
+use super::{Config, Environment, Loaded, PLACEHOLDERS};
 use crate::references::{assert_up_to_date, docs, lower_first, spliced};
-use crate::routing::prompt::PLACEHOLDERS;
 
 const KEYS: [&str; 2] = [
     "<!-- reference: begin (generated from the types in src/config) -->",
     "<!-- reference: end -->",
 ];
 const PLACES: [&str; 2] = [
-    "<!-- placeholders: begin (generated from src/routing/prompt) -->",
+    "<!-- placeholders: begin (generated from src/config/template.rs) -->",
     "<!-- placeholders: end -->",
 ];
 

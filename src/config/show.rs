@@ -1,13 +1,14 @@
 //! What a configuration amounts to, for people and for programs.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::key_path::KeyPath;
 use super::load::Loaded;
-use super::problem::table;
+use super::problem::{Verdict, table};
 use super::tree::{Kind, Node};
 use super::{Config, FoundBy};
 use crate::model::text::count;
@@ -189,7 +190,7 @@ impl Loaded {
             })
             .collect();
         json!({
-            "file": self.path,
+            "file": self.path.as_deref().map(Path::to_string_lossy),
             "foundBy": match self.found_by {
                 FoundBy::Flag => "flag",
                 FoundBy::Variable => "environment",
@@ -235,13 +236,14 @@ impl Loaded {
     /// Returns the object that `config check --json` prints for a file without problems.
     #[must_use]
     pub fn check_json(&self) -> Value {
-        json!({
-            "file": self.shown_path,
-            "valid": true,
-            "problems": [],
-            "warnings": self.warnings,
-            "notes": self.notes,
-        })
+        Verdict {
+            file: self.path.as_deref(),
+            valid: true,
+            problems: &[],
+            warnings: &self.warnings,
+            notes: &self.notes,
+        }
+        .json()
     }
 
     fn describe(&self, origin: &Origin) -> String {

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use super::host_id::{self, HostIdError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, InteractionMode};
+use crate::config::{Config, InteractionMode, Routing, TemplateFile};
 use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use crate::eventlog::{EventLog, Rotation};
 use crate::github::{Endpoint, GitHub, GitHubError, Limits, TokenSource};
@@ -19,7 +19,7 @@ use crate::process::detach::own_program;
 use crate::process::find_program;
 use crate::process::identity::{boot_id, own};
 use crate::process::table_lock::{TableLock, TableLockError};
-use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder};
+use crate::routing::prompt::{Interaction, Prompts};
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer, Unanswered, Version};
 use crate::store::{ClaimOwner, Store, StoreError};
 
@@ -56,22 +56,6 @@ pub enum ServiceError {
     /// This program does not know its own path.
     #[error("cannot find this program's own file, which every pane runs: {0}")]
     OwnProgram(#[source] std::io::Error),
-    /// A template cannot be read.
-    #[error("cannot read the template {}: {source}", path.display())]
-    TemplateUnreadable {
-        /// The template.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A template has a placeholder that does not exist.
-    #[error("in the template {}: {source}", path.display())]
-    Template {
-        /// The template.
-        path: PathBuf,
-        /// Where, and which.
-        source: UnknownPlaceholder,
-    },
     /// tmux lacks what the program needs.
     #[error("tmux {found} is too old: {} or newer is needed", runner::OLDEST)]
     TmuxTooOld {
@@ -141,7 +125,7 @@ impl Services {
     /// Builds the dispatcher.
     ///
     /// # Errors
-    /// When tmux or this program's own file is not found, or a template cannot be used.
+    /// When tmux or this program's own file is not found.
     pub fn dispatcher(&self) -> Result<LocalDispatcher, ServiceError> {
         let config = Arc::clone(&self.config.borrow());
         let tmux = tmux(&config)?;
@@ -162,7 +146,7 @@ impl Services {
             },
             around: Surroundings::current(),
             program: own_program().map_err(ServiceError::OwnProgram)?,
-            prompts: prompts(&config)?,
+            prompts: prompts(&config.routing),
             wake: Arc::clone(&self.wake),
         }))
     }
@@ -200,32 +184,18 @@ pub type LocalDispatcher = Dispatcher<RealTmux, LocalMachine>;
 /// A runner of this machine's tmux and processes.
 pub type LocalRunner = TmuxRunner<RealTmux, LocalMachine>;
 
-/// Reads the operator's templates.
-fn prompts(config: &Config) -> Result<Prompts, ServiceError> {
-    let template = |path: &Option<PathBuf>| -> Result<Option<Template>, ServiceError> {
-        let Some(path) = path else { return Ok(None) };
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ServiceError::TemplateUnreadable {
-                path: path.clone(),
-                source,
-            })?;
-        Template::parse(&text)
-            .map(Some)
-            .map_err(|source| ServiceError::Template {
-                path: path.clone(),
-                source,
-            })
-    };
-    let interaction = match config.routing.interaction {
+/// Takes the operator's templates, where there are some.
+fn prompts(routing: &Routing) -> Prompts {
+    let template = |file: &Option<TemplateFile>| file.as_ref().map(|file| file.template.clone());
+    let interaction = match routing.interaction {
         InteractionMode::WorkItem => Interaction::WorkItem,
         InteractionMode::Cli => Interaction::Cli,
     };
-    let routing = &config.routing;
-    Ok(Prompts::new(
-        template(&routing.prompt_template)?,
-        template(&routing.spawn_prompt_template)?,
+    Prompts::new(
+        template(&routing.prompt_template),
+        template(&routing.spawn_prompt_template),
         interaction,
-    ))
+    )
 }
 
 /// The database of a configuration.

@@ -13,7 +13,6 @@ use super::error::WorkError;
 use super::fence::fence;
 use super::records;
 use super::work::LOOK_AGAIN_SOON;
-use crate::config::SpawnPolicy;
 use crate::eventlog::{Decision, Effect, Repeat};
 use crate::model::{
     ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Session,
@@ -60,10 +59,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if !claim.item.open {
             return Ok(self.rejected(claim, ControlCommand::Start, DropReason::ItemClosed));
         }
-        let armed = claim.item.armed
-            || (origin == Origin::Operator
-                && self.config().routing.spawn_on_unmatched != SpawnPolicy::Never);
-        if !armed {
+        let armed = claim.item.armed || origin == Origin::Operator;
+        if !armed || !self.policy().spawns() {
             return Ok(self.rejected(claim, ControlCommand::Start, DropReason::SpawnPolicy));
         }
         self.ledger

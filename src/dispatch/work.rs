@@ -276,7 +276,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if !item.open {
             return Err(DropReason::ItemClosed);
         }
-        if !item.armed {
+        if !item.armed || !self.policy().spawns() {
             return Err(DropReason::SpawnPolicy);
         }
         let control = &config.routing.control;

@@ -73,8 +73,6 @@ pub enum EventKind {
     Armed,
     /// The issue was closed, or the pull request closed or merged.
     Closed,
-    /// The item was opened again.
-    Reopened,
     /// A command given on this machine.
     Command,
 }
@@ -92,7 +90,6 @@ impl EventKind {
             Self::Status => "status",
             Self::Armed => "armed",
             Self::Closed => "closed",
-            Self::Reopened => "reopened",
             Self::Command => "command",
         }
     }

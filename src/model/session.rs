@@ -193,7 +193,7 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
-    /// Returns the status as the store and the command line write it.
+    /// Returns the status as the store writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -251,9 +251,11 @@ pub struct Session {
     pub harness_session_id: HarnessSessionId,
     /// The absolute directory that the harness runs in.
     pub cwd: PathBuf,
-    /// What it is in.
+    /// What it is in; the command line says more: whether its harness runs.
+    #[serde(skip)]
     pub status: SessionStatus,
     /// Since when.
+    #[serde(rename = "stateSince")]
     pub status_since: DateTime<Utc>,
     /// A respawn under way; nothing of it counts before it is registered.
     pub attempt: Option<RespawnAttempt>,

@@ -32,7 +32,7 @@ pub fn judge(event: &Event, policy: &Policy) -> Verdict {
         | EventKind::WorkflowRun
         | EventKind::CheckRun
         | EventKind::Status => Verdict::Deliver,
-        EventKind::Armed | EventKind::Reopened => match policy.authorizes(event.actor.as_ref()) {
+        EventKind::Armed => match policy.authorizes(event.actor.as_ref()) {
             true => Verdict::Deliver,
             false => Verdict::Drop(DropReason::UnauthorizedActor),
         },
@@ -85,12 +85,7 @@ mod tests {
 
     fn policy(users: &[&str]) -> Policy {
         let users = users.iter().map(|user| Login::new(user));
-        Policy::new(
-            users,
-            SpawnPolicy::Labeled,
-            "go",
-            Some(ControlWords::default()),
-        )
+        Policy::new(users, SpawnPolicy::Labeled, Some(ControlWords::default()))
     }
 
     fn event(kind: EventKind, actor: Option<&str>, body: &str) -> Event {
@@ -227,7 +222,7 @@ mod tests {
 
     #[test]
     fn without_control_words_everything_is_text() {
-        let policy = Policy::new([Login::new("octocat")], SpawnPolicy::Always, "", None);
+        let policy = Policy::new([Login::new("octocat")], SpawnPolicy::Always, None);
         assert_eq!(
             judge(&comment(Some("octocat"), "the-loop stop"), &policy),
             Verdict::Deliver
@@ -277,7 +272,6 @@ mod tests {
             (EventKind::Status, Verdict::Deliver),
             (EventKind::Closed, Verdict::Deliver),
             (EventKind::Armed, STRANGER),
-            (EventKind::Reopened, STRANGER),
             (EventKind::IssueComment, STRANGER),
             (EventKind::Review, STRANGER),
             (EventKind::ReviewComment, STRANGER),

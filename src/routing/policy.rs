@@ -26,25 +26,34 @@ impl Default for ControlWords {
     }
 }
 
+/// What an open item is to the source that its repository belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// Nothing; it is of interest only if it is known already.
+    None,
+    /// A work item that gets no session of its own.
+    Watched,
+    /// A work item that may get one.
+    Armed,
+}
+
 /// The rules that an event is judged by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     authorized: HashSet<Login>,
     spawn: SpawnPolicy,
-    label: String,
     control: Option<ControlWords>,
 }
 
 impl Policy {
-    /// Makes the rules from `routing.authorizedUsers`, `routing.spawnOnUnmatched`,
-    /// `routing.autoExecuteLabel` and `routing.control`; no control words where they are switched off.
+    /// Makes the rules from `routing.authorizedUsers`, `routing.spawnOnUnmatched` and
+    /// `routing.control`; no control words where they are switched off.
     ///
     /// An empty list of users authorises nobody.
     #[must_use]
     pub fn new(
         authorized_users: impl IntoIterator<Item = Login>,
         spawn: SpawnPolicy,
-        label: &str,
         control: Option<ControlWords>,
     ) -> Self {
         Self {
@@ -53,7 +62,6 @@ impl Policy {
                 .filter(|login| !login.as_str().is_empty())
                 .collect(),
             spawn,
-            label: label.to_owned(),
             control,
         }
     }
@@ -64,17 +72,35 @@ impl Policy {
         actor.is_some_and(|login| self.authorized.contains(login))
     }
 
-    /// Tells whether an open item with these labels is armed; GitHub compares labels without case.
+    /// Tells what an open item with these labels is to a source with this label.
     #[must_use]
-    pub fn arms<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> bool {
-        let wanted = self.label.to_lowercase();
-        match self.spawn {
-            SpawnPolicy::Never => false,
-            SpawnPolicy::Labeled => labels
-                .into_iter()
-                .any(|label| label.to_lowercase() == wanted),
-            SpawnPolicy::Always => true,
+    pub fn concern<'a>(
+        &self,
+        source_label: &str,
+        labels: impl IntoIterator<Item = &'a str>,
+    ) -> Concern {
+        let bears_it = labels.into_iter().any(|name| is_label(name, source_label));
+        match (self.spawn, bears_it) {
+            (SpawnPolicy::Always, _) | (SpawnPolicy::Labeled, true) => Concern::Armed,
+            (SpawnPolicy::Never, true) => Concern::Watched,
+            (SpawnPolicy::Labeled | SpawnPolicy::Never, false) => Concern::None,
         }
+    }
+
+    /// Returns the label that every work item of a source with this label bears; none where each open
+    /// item is one.
+    #[must_use]
+    pub fn required_label<'a>(&self, source_label: &'a str) -> Option<&'a str> {
+        match self.spawn {
+            SpawnPolicy::Never | SpawnPolicy::Labeled => Some(source_label),
+            SpawnPolicy::Always => None,
+        }
+    }
+
+    /// Tells whether any item gets a session.
+    #[must_use]
+    pub fn spawns(&self) -> bool {
+        self.spawn != SpawnPolicy::Never
     }
 
     /// Tells whether an armed item waits for a start.
@@ -90,12 +116,12 @@ impl Policy {
     pub fn control(&self) -> Option<&ControlWords> {
         self.control.as_ref()
     }
+}
 
-    /// Returns the label that arms an item.
-    #[must_use]
-    pub fn label(&self) -> &str {
-        &self.label
-    }
+/// Tells whether two names are those of one label: GitHub compares them without case.
+#[must_use]
+pub fn is_label(name: &str, other: &str) -> bool {
+    name.to_lowercase() == other.to_lowercase()
 }
 
 /// Takes the rules that the configuration gives.
@@ -109,7 +135,6 @@ impl From<&Config> for Policy {
         Self::new(
             routing.authorized_users.iter().cloned(),
             routing.spawn_on_unmatched,
-            &routing.auto_execute_label,
             control,
         )
     }
@@ -121,12 +146,7 @@ mod tests {
 
     fn policy(users: &[&str], spawn: SpawnPolicy) -> Policy {
         let users = users.iter().map(|user| Login::new(user));
-        Policy::new(
-            users,
-            spawn,
-            "the-loop: auto-execute",
-            Some(ControlWords::default()),
-        )
+        Policy::new(users, spawn, Some(ControlWords::default()))
     }
 
     #[test]
@@ -141,11 +161,19 @@ mod tests {
     }
 
     #[test]
-    fn a_label_arms_in_any_case_and_only_where_labels_do() {
-        let labels = ["bug", "The-Loop: Auto-Execute"];
-        assert!(policy(&[], SpawnPolicy::Labeled).arms(labels));
-        assert!(!policy(&[], SpawnPolicy::Labeled).arms(["bug"]));
-        assert!(!policy(&[], SpawnPolicy::Never).arms(labels));
-        assert!(policy(&[], SpawnPolicy::Always).arms([]));
+    fn the_label_of_the_source_arms_in_any_case_and_only_where_labels_do() {
+        let labels = ["bug", "Agent: GO"];
+        let [never, labeled, always] = [
+            SpawnPolicy::Never,
+            SpawnPolicy::Labeled,
+            SpawnPolicy::Always,
+        ]
+        .map(|spawn| policy(&[], spawn));
+        assert_eq!(labeled.concern("agent: go", labels), Concern::Armed);
+        assert_eq!(labeled.concern("agent", labels), Concern::None);
+        assert_eq!(never.concern("agent: go", labels), Concern::Watched);
+        assert_eq!(never.concern("agent: go", ["bug"]), Concern::None);
+        assert_eq!(always.concern("agent: go", []), Concern::Armed);
+        assert!(!never.spawns() && labeled.spawns() && always.spawns());
     }
 }

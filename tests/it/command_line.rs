@@ -48,6 +48,29 @@ fn exit_codes_tell_a_no_from_a_mistake() {
 }
 
 #[test]
+fn a_template_that_cannot_be_used_is_a_wrong_configuration() {
+    let scratch = Scratch::new();
+    let template = scratch.path("event.md");
+    std::fs::write(&template, "For $actor:\n$texts").unwrap();
+    let wrong = TheLoop::new(&scratch)
+        .set("routing.promptTemplate", json!(template))
+        .set("polling.intervalSeconds", json!("1m"));
+    for args in [
+        &["config", "check"][..],
+        &["poll", "--once"],
+        &["status"],
+        &["sessions", "list"],
+    ] {
+        let ended = wrong.run(args);
+        assert_eq!(ended.code(), 2, "{args:?}: {ended:#?}");
+        let place = format!("{}:2:1: $texts is no placeholder", template.display());
+        for part in [place.as_str(), "polling.intervalSeconds"] {
+            assert!(ended.stderr.contains(part), "{args:?}: {ended:#?}");
+        }
+    }
+}
+
+#[test]
 fn json_is_all_that_is_printed_where_it_is_asked_for() {
     let scratch = Scratch::new();
     let the_loop = TheLoop::new(&scratch);
@@ -82,6 +105,26 @@ fn a_checked_configuration_is_told_as_json_good_or_bad() {
     assert_eq!((ended.code(), ended.stderr.as_str()), (2, ""));
     assert_eq!(told["valid"], json!(false));
     assert_eq!(told["problems"][0]["key"], json!("polling.intervalSeconds"));
+}
+
+#[test]
+fn a_configuration_that_is_not_there_is_told_as_json_too() {
+    let scratch = Scratch::new();
+    let missing = scratch.path("missing.yaml");
+    let ended = scratch
+        .command(env!("CARGO_BIN_EXE_the-loop"))
+        .args(["config", "check", "--json", "--config"])
+        .arg(&missing)
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.status.code(), ended.stderr), (Some(2), Vec::new()));
+    assert_eq!(
+        (&told["valid"], &told["file"]),
+        (&json!(false), &json!(missing))
+    );
+    let message = told["problems"][0]["message"].as_str().unwrap();
+    assert!(message.contains("named by --config"), "{told}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use super::key_path::KeyPath;
 use super::polling::check_label;
 use super::show::Settings;
 use super::suggest;
+use super::template::{Template, TemplateFile};
 use crate::model::text::one_line;
 use crate::model::{HarnessName, Login};
 use control::ControlFile;
@@ -34,7 +35,7 @@ pub(super) struct RoutingFile {
     default_harness: String,
     /// Which work items get a session of their own.
     spawn_on_unmatched: SpawnPolicy,
-    /// The label that arms a work item, where its source names no other; compared exactly.
+    /// The label of the sources that name none; compared without case, as GitHub does.
     auto_execute_label: String,
     /// The words that steer a work item in comments.
     control: ControlFile,
@@ -85,9 +86,9 @@ pub enum SpawnPolicy {
     /// None; events go only to sessions that exist.
     #[default]
     Never,
-    /// Those that carry the label.
+    /// Those that carry the label of their source.
     Labeled,
-    /// Every open one.
+    /// Every open one of the watched repositories, with or without a label.
     Always,
 }
 
@@ -119,7 +120,7 @@ pub struct Routing {
     pub default_harness: HarnessName,
     /// Which work items get a session of their own.
     pub spawn_on_unmatched: SpawnPolicy,
-    /// The label that arms a work item, where its source names no other.
+    /// The label of the sources that name none.
     pub auto_execute_label: String,
     /// The words that steer a work item in comments.
     pub control: Control,
@@ -131,10 +132,10 @@ pub struct Routing {
     pub tmux: Tmux,
     /// How many work items are worked on at the same time; at least 1.
     pub max_concurrent_dispatches: usize,
-    /// The file that replaces the built-in text of a delivered event; absolute.
-    pub prompt_template: Option<PathBuf>,
-    /// The file that replaces the built-in first text of a session; absolute.
-    pub spawn_prompt_template: Option<PathBuf>,
+    /// What replaces the built-in text of a delivered event.
+    pub prompt_template: Option<TemplateFile>,
+    /// What replaces the built-in first text of a session.
+    pub spawn_prompt_template: Option<TemplateFile>,
 }
 
 impl RoutingFile {
@@ -248,12 +249,29 @@ fn is_login(login: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
 }
 
-fn template(text: Option<String>, key: &KeyPath, checker: &mut Checker<'_>) -> Option<PathBuf> {
+fn template(
+    text: Option<String>,
+    key: &KeyPath,
+    checker: &mut Checker<'_>,
+) -> Option<TemplateFile> {
     let path = checker.path(key, &text?);
-    if let Err(error) = std::fs::read_to_string(&path) {
-        checker.problem(key, &format!("cannot read {}: {error}", path.display()));
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            checker.problem(key, &format!("cannot read {}: {error}", path.display()));
+            return None;
+        }
+    };
+    match Template::parse(&text) {
+        Ok(template) => Some(TemplateFile { path, template }),
+        Err(unknowns) => {
+            let messages = unknowns
+                .iter()
+                .map(|unknown| format!("{}:{}: {unknown}", path.display(), unknown.place));
+            checker.several(key, messages);
+            None
+        }
     }
-    Some(path)
 }
 
 impl Routing {
@@ -295,7 +313,11 @@ impl Routing {
             "routing.maxConcurrentDispatches",
             self.max_concurrent_dispatches,
         );
-        out.put("routing.promptTemplate", &self.prompt_template);
-        out.put("routing.spawnPromptTemplate", &self.spawn_prompt_template);
+        let path = |file: &Option<TemplateFile>| file.as_ref().map(|file| file.path.clone());
+        out.put("routing.promptTemplate", path(&self.prompt_template));
+        out.put(
+            "routing.spawnPromptTemplate",
+            path(&self.spawn_prompt_template),
+        );
     }
 }

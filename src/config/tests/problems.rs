@@ -158,6 +158,30 @@ fn a_template_or_folder_that_is_not_there_is_a_problem() {
 }
 
 #[test]
+fn every_unknown_placeholder_of_a_template_is_a_problem_beside_the_others() {
+    let place = Place::new();
+    let template = place.write(
+        "home/.the-loop/event.md",
+        "For $actor:\n$texts and $nothing",
+    );
+    let shown = template.display();
+    let found = place.problems("routing: {promptTemplate: event.md, defaultHarness: none}");
+    assert_eq!(
+        found,
+        [
+            format!(
+                "1:27 routing.promptTemplate: {shown}:2:1: $texts is no placeholder; did you mean $text?"
+            ),
+            format!(
+                "1:27 routing.promptTemplate: {shown}:2:12: $nothing is no placeholder; write $$ for a dollar sign"
+            ),
+            "1:53 routing.defaultHarness: no harness \"none\" in harnesses; defined are claude"
+                .to_owned(),
+        ]
+    );
+}
+
+#[test]
 fn a_wrong_value_does_not_hide_others_nor_breed_new_ones() {
     let place = Place::new();
     let found = place.problems(

@@ -68,7 +68,8 @@ eventLog: {path: ~/events.jsonl}
     assert_eq!(config.state.root, place.path("etc/data"));
     // A lone ~ is YAML's null, so the default holds: the file's folder.
     assert_eq!(config.routing.spawn_workdir, place.path("etc"));
-    assert_eq!(config.routing.prompt_template, Some(place.path("etc/p.md")));
+    let template = config.routing.prompt_template.unwrap();
+    assert_eq!(template.path, place.path("etc/p.md"));
     assert_eq!(
         config.routing.tmux.binary,
         Some(place.path("etc/../bin/tmux"))
@@ -206,11 +207,7 @@ fn nobody_authorised_warns_and_nothing_to_poll_refuses() {
     let loaded = place.load("").unwrap();
     assert_eq!(warnings(&loaded).len(), 1, "{:?}", warnings(&loaded));
     assert!(warnings(&loaded)[0].contains("routing.authorizedUsers: is empty: nobody may"));
-    let refusal = loaded
-        .config
-        .require_sources(&loaded.shown_path)
-        .unwrap_err()
-        .to_string();
+    let refusal = loaded.require_sources().unwrap_err().to_string();
     assert!(
         refusal.starts_with("nothing to poll: ~/.the-loop/cli-config.yaml has no polling.sources"),
         "{refusal}"
@@ -218,7 +215,7 @@ fn nobody_authorised_warns_and_nothing_to_poll_refuses() {
 
     let loaded = place.load(MINIMAL).unwrap();
     assert_eq!(warnings(&loaded), Vec::<String>::new());
-    assert!(loaded.config.require_sources(&loaded.shown_path).is_ok());
+    assert!(loaded.require_sources().is_ok());
     assert_eq!(
         loaded.config.polling.sources[0].label,
         "the-loop: auto-execute"
@@ -358,20 +355,22 @@ fn check_sums_up_what_is_set_up() {
 #[test]
 fn check_has_a_json_twin() {
     let place = Place::new();
-    let Err(ConfigError::Invalid(problems)) = place.load("zzzz: 1") else {
-        unreachable!("an unknown key is a problem");
-    };
+    let wrong = place.load("zzzz: 1").unwrap_err().json();
     assert_eq!(
-        problems.json()["problems"],
+        wrong["problems"],
         serde_json::json!([{
             "place": {"line": 1, "column": 1},
             "key": "zzzz",
             "message": "unknown key; `the-loop config schema` lists every key",
         }])
     );
+    assert_eq!(wrong["warnings"][0]["key"], "routing.authorizedUsers");
+    let file = place.path("home/.the-loop/cli-config.yaml");
+    assert_eq!(wrong["file"], file.to_str().unwrap());
     let fine = place.load("").unwrap().check_json();
     assert_eq!(
         (&fine["valid"], fine["warnings"].as_array().map(Vec::len)),
         (&true.into(), Some(1))
     );
+    assert_eq!(fine["file"], wrong["file"]);
 }

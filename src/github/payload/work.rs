@@ -47,17 +47,6 @@ object! {
     }
 }
 
-impl Issue {
-    /// Tells whether it carries a label, compared as GitHub does, without case.
-    #[must_use]
-    pub fn has_label(&self, name: &str) -> bool {
-        self.labels
-            .iter()
-            .flatten()
-            .any(|label| label.name.to_lowercase() == name.to_lowercase())
-    }
-}
-
 /// What an issue says about the pull request that it is.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct PullPart {

@@ -1,4 +1,4 @@
-//! The whole list of labelled items: read when a repository is first watched, and again every hour.
+//! The whole list of work items, labelled ones or all that are open: read when a repository is first watched, and again every hour.
 //!
 //! What changes shows in the other lists. What is deleted or transferred shows in none: it is missed
 //! here, and asked about.
@@ -18,7 +18,7 @@ use crate::store::{Acceptance, Cursor, CursorUpdate, ItemRow, ItemSighting, Trac
 const EVERY: TimeDelta = TimeDelta::hours(1);
 
 /// Which reading of the list it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
     First,
     Again,
@@ -33,7 +33,7 @@ enum Fate {
 }
 
 impl RepoCycle<'_> {
-    /// The first time a repository and label are watched: all open items with the label.
+    /// The first time a repository is watched for a label, or for every open item: all of them.
     pub(super) async fn first_listing(&mut self) -> Result<(), StepError> {
         if self.listing_cursor().await?.is_some() {
             return Ok(());
@@ -55,16 +55,19 @@ impl RepoCycle<'_> {
     }
 
     fn listing_name(&self) -> String {
-        format!("{}:{}", self.cursor_name("labelled"), self.source.label)
+        match self.policy().required_label(&self.source.label) {
+            Some(label) => format!("{}:{label}", self.cursor_name("labelled")),
+            None => self.cursor_name("open"),
+        }
     }
 
-    async fn listing_cursor(&self) -> Result<Option<Cursor>, StepError> {
+    pub(super) async fn listing_cursor(&self) -> Result<Option<Cursor>, StepError> {
         let name = self.listing_name();
         Ok(self.poller.store.ledger().cursor(&name).await?)
     }
 
     async fn whole_list(&mut self, reading: Reading) -> Result<(), StepError> {
-        let label = Some(self.source.label.as_str());
+        let label = self.policy().required_label(&self.source.label);
         // Without a condition: what came and went since the last reading leaves the list as it was.
         let question = self.poller.github.open_issues(self.repo, label, None);
         let listing = self.ask(question).await?;
@@ -83,11 +86,13 @@ impl RepoCycle<'_> {
             }
         }
         self.accept_items(items, Vec::new()).await?;
-        match (reading, complete) {
-            (Reading::First, _) => self.begin_lists(server_time).await?,
-            (Reading::Again, Some(listed)) => self.ask_about_missing(&listed, server_time).await?,
-            // A part of a list proves nothing about what is not in it.
-            (Reading::Again, None) => {}
+        if reading == Reading::First {
+            self.begin_lists(server_time).await?;
+        }
+        // A part of a list proves nothing about what is not in it. The first list of another label
+        // or policy lacks what only the last one armed.
+        if let Some(listed) = complete {
+            self.ask_about_missing(&listed, server_time).await?;
         }
         if let Some(error) = held {
             // Without its cursor the list is read again in the next cycle; the others go on.

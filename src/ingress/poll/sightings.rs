@@ -4,10 +4,10 @@
 use chrono::{DateTime, Utc};
 
 use super::repo::{RepoCycle, StepError};
-use crate::config::SpawnPolicy;
 use crate::github::GitHubError;
 use crate::github::payload::{Issue, IssueEvent, Label, Pull, login};
 use crate::model::{ItemKind, Login, Source, WorkItemRef};
+use crate::routing::policy::{Concern, is_label};
 use crate::routing::resolve::{self, Author, Head, PullRequest};
 use crate::store::{ItemSighting, Pull as PullFacts, Track};
 
@@ -29,15 +29,8 @@ impl RepoCycle<'_> {
         };
         let author = login(issue.user.as_ref());
         let open = issue.state.as_deref() != Some("closed");
-        let listed = issue.has_label(&self.source.label) && self.monitors(kind);
-        let (armed, armed_by) = self
-            .arming(
-                &item,
-                listed && open,
-                issue.labels.as_deref(),
-                author.as_ref(),
-            )
-            .await?;
+        let concern = self.concern(kind, open, issue.labels.as_deref());
+        let armed_by = self.armed_by(&item, concern, author.as_ref()).await?;
         Ok(Some(ItemSighting {
             item,
             repo_id: None,
@@ -52,16 +45,15 @@ impl RepoCycle<'_> {
                 .as_ref()
                 .is_some_and(|pull| pull.merged_at.is_some()),
             updated_at,
-            armed,
+            armed: concern == Concern::Armed,
             armed_by,
             pull: None,
             seen_at,
             baseline_at: seen_at,
             source: Source::Poll,
-            track: if listed && open {
-                Track::Always
-            } else {
-                Track::OnlyIfKnown
+            track: match concern {
+                Concern::None => Track::OnlyIfKnown,
+                Concern::Watched | Concern::Armed => Track::Always,
             },
         }))
     }
@@ -77,18 +69,15 @@ impl RepoCycle<'_> {
         };
         let item = self.repo.item(pull.number);
         let author = login(pull.user.as_ref());
-        let listed = has_label(pull.labels.as_deref(), &self.source.label)
-            && self.monitors(ItemKind::PullRequest);
+        let concern = self.concern(ItemKind::PullRequest, true, pull.labels.as_deref());
         let facts = self.pull_facts(pull, author.as_ref()).await?;
         let serves = facts.as_ref().is_some_and(|facts| facts.binds_to.is_some());
         let known = self.poller.store.ledger().item(&item).await?;
-        if !listed && !serves && known.is_none() {
+        if concern == Concern::None && !serves && known.is_none() {
             return Ok(None);
         }
         let baseline_at = self.baseline_of(facts.as_ref(), seen_at).await?;
-        let (armed, armed_by) = self
-            .arming(&item, listed, pull.labels.as_deref(), author.as_ref())
-            .await?;
+        let armed_by = self.armed_by(&item, concern, author.as_ref()).await?;
         Ok(Some(ItemSighting {
             item,
             repo_id: pull
@@ -104,7 +93,7 @@ impl RepoCycle<'_> {
             closed_at: None,
             merged: false,
             updated_at,
-            armed,
+            armed: concern == Concern::Armed,
             armed_by,
             pull: facts,
             seen_at,
@@ -179,39 +168,37 @@ impl RepoCycle<'_> {
         }))
     }
 
-    /// Tells whether an item is armed, and by whom.
-    async fn arming(
-        &self,
-        item: &WorkItemRef,
-        listed: bool,
-        labels: Option<&[Label]>,
-        author: Option<&Login>,
-    ) -> Result<(bool, Option<Login>), StepError> {
-        let names = labels
-            .unwrap_or_default()
-            .iter()
-            .map(|label| label.name.as_str());
-        if !listed || !self.policy().arms(names) {
-            return Ok((false, None));
+    /// Tells what an item with these labels is to its source.
+    fn concern(&self, kind: ItemKind, open: bool, labels: Option<&[Label]>) -> Concern {
+        if !open || !self.monitors(kind) {
+            return Concern::None;
         }
-        Ok((true, self.who_armed(item, author).await?))
+        let labels = labels.unwrap_or_default();
+        let names = labels.iter().map(|label| label.name.as_str());
+        self.policy().concern(&self.source.label, names)
     }
 
     /// Learns who armed an item, where that is what lets an agent start.
-    async fn who_armed(
+    async fn armed_by(
         &self,
         item: &WorkItemRef,
+        concern: Concern,
         author: Option<&Login>,
     ) -> Result<Option<Login>, StepError> {
         let policy = self.policy();
-        // Where a start is asked for, the start is the act that counts. Where every item is armed, it
-        // is the opening of the item. Else it is the label, and the list does not say whose it is.
+        if concern != Concern::Armed {
+            return Ok(None);
+        }
+        // Where a start is asked for, the start is the act that counts.
         if policy.requires_start() {
             return Ok(None);
         }
-        if self.config.routing.spawn_on_unmatched == SpawnPolicy::Always {
-            return Ok(author.cloned());
-        }
+        // Where every item is armed, it is the opening of the item, and of those that were open before
+        // the first look the next act. Else it is the label, and the list does not say whose it is.
+        let Some(label) = policy.required_label(&self.source.label) else {
+            let is_watched = self.listing_cursor().await?.is_some();
+            return Ok(author.filter(|_| is_watched).cloned());
+        };
         let known = self.poller.store.ledger().item(item).await?;
         if let Some(row) = known.filter(|row| row.armed) {
             return Ok(row.armed_by);
@@ -221,7 +208,7 @@ impl RepoCycle<'_> {
                 .items
                 .iter()
                 .rev()
-                .find(|event| adds_label(event, policy.label()))
+                .find(|event| adds_label(event, label))
                 .and_then(|event| login(event.actor.as_ref()))),
             Err(StepError::GitHub(GitHubError::NotFound { .. } | GitHubError::Gone { .. })) => {
                 Ok(None)
@@ -231,17 +218,10 @@ impl RepoCycle<'_> {
     }
 }
 
-fn has_label(labels: Option<&[Label]>, name: &str) -> bool {
-    labels
-        .unwrap_or_default()
-        .iter()
-        .any(|label| label.name.to_lowercase() == name.to_lowercase())
-}
-
 fn adds_label(event: &IssueEvent, label: &str) -> bool {
     event.event.as_deref() == Some("labeled")
         && event
             .label
             .as_ref()
-            .is_some_and(|added| added.name.to_lowercase() == label.to_lowercase())
+            .is_some_and(|added| is_label(&added.name, label))
 }

@@ -153,51 +153,6 @@ pub fn status(item: &ItemInput, status: CiInput) -> Option<Event> {
     failed(&status.conclusion).then(|| ci_event(item, EventKind::Status, key, status, None))
 }
 
-/// Makes the event of an item that was armed for the `count`-th time.
-#[must_use]
-pub fn armed(item: &ItemInput, actor: Option<Login>, count: u64, at: DateTime<Utc>) -> Event {
-    item_event(
-        item,
-        EventKind::Armed,
-        actor,
-        &count.to_string(),
-        at,
-        Detail::None,
-    )
-}
-
-/// Makes the event of an item that was opened again for the `count`-th time.
-#[must_use]
-pub fn reopened(item: &ItemInput, actor: Option<Login>, count: u64, at: DateTime<Utc>) -> Event {
-    item_event(
-        item,
-        EventKind::Reopened,
-        actor,
-        &count.to_string(),
-        at,
-        Detail::None,
-    )
-}
-
-/// Makes the event of an item that is over.
-#[must_use]
-pub fn closed(
-    item: &ItemInput,
-    actor: Option<Login>,
-    closed_at: DateTime<Utc>,
-    merged: bool,
-) -> Event {
-    let detail = Detail::Closed { merged };
-    item_event(
-        item,
-        EventKind::Closed,
-        actor,
-        &instant(closed_at),
-        closed_at,
-        detail,
-    )
-}
-
 fn failed(conclusion: &str) -> bool {
     matches!(
         conclusion,
@@ -252,32 +207,6 @@ fn ci_event(
             summary: lf(&ci.summary),
         },
         ..bare
-    }
-}
-
-fn item_event(
-    item: &ItemInput,
-    kind: EventKind,
-    actor: Option<Login>,
-    version: &str,
-    at: DateTime<Utc>,
-    detail: Detail,
-) -> Event {
-    // The repository's number survives a rename; without it the name has to do.
-    let repo = item
-        .repo_id
-        .map_or_else(|| item.repo.key(), |id| id.to_string());
-    let id = format!("{repo}#{}", item.number);
-    Event {
-        actor,
-        url: item.url.clone(),
-        detail,
-        ..bare(
-            item,
-            kind,
-            EventKey::new(item.repo.host(), kind, &id, version),
-            at,
-        )
     }
 }
 

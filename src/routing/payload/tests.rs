@@ -54,15 +54,6 @@ fn a_key_names_kind_number_and_version() {
         status(&item(), ci("error")).unwrap().key.as_str(),
         "github.com:status:9"
     );
-    let at = DateTime::UNIX_EPOCH;
-    assert_eq!(
-        armed(&item(), None, 3, at).key.as_str(),
-        "github.com:armed:77#15@3"
-    );
-    assert_eq!(
-        closed(&item(), None, at, true).key.as_str(),
-        "github.com:closed:77#15@1970-01-01T00:00:00Z"
-    );
 }
 
 #[test]

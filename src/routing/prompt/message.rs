@@ -168,7 +168,6 @@ fn what(first: &Event, rest: &[Event]) -> String {
         (EventKind::Armed, _) => "label".to_owned(),
         (EventKind::Closed, Detail::Closed { merged: true }) => "merge".to_owned(),
         (EventKind::Closed, _) => "closing".to_owned(),
-        (EventKind::Reopened, _) => "reopening".to_owned(),
         (EventKind::Command, Detail::Command { command }) => format!("command {command}"),
         (EventKind::Command, _) => "command".to_owned(),
     }

@@ -6,12 +6,10 @@
 
 mod message;
 mod quote;
-mod template;
-
-pub use template::{PLACEHOLDERS, Placeholder, Template, UnknownPlaceholder};
 
 use message::{Values, header};
 
+use crate::config::{Part, Template};
 use crate::eventlog::Repeat;
 use crate::model::{Event, WorkItemRef};
 
@@ -63,8 +61,8 @@ impl Prompts {
     #[must_use]
     pub fn new(event: Option<Template>, spawn: Option<Template>, interaction: Interaction) -> Self {
         Self {
-            event: event.unwrap_or_else(Template::builtin_event),
-            spawn: spawn.unwrap_or_else(Template::builtin_spawn),
+            event: event.unwrap_or_else(|| builtin(include_str!("templates/event.md"))),
+            spawn: spawn.unwrap_or_else(|| builtin(include_str!("templates/spawn.md"))),
             interaction,
         }
     }
@@ -81,7 +79,7 @@ impl Prompts {
         let values = Values::new(work_item, first, rest, self.interaction.directive());
         message::whole(
             &header(work_item, first, rest),
-            &self.event.render(&values),
+            &render(&self.event, &values),
             repeat,
         )
     }
@@ -97,8 +95,29 @@ impl Prompts {
     ) -> String {
         let values = Values::new(work_item, first, rest, self.interaction.directive());
         let header = message::spawn_header(work_item, first, rest);
-        message::whole(&header, &self.spawn.render(&values), repeat)
+        message::whole(&header, &render(&self.spawn, &values), repeat)
     }
+}
+
+fn builtin(text: &str) -> Template {
+    #[expect(clippy::expect_used, reason = "a test parses every built-in template")]
+    Template::parse(text).expect("built-in templates use known placeholders only")
+}
+
+/// Puts the values in their places, once: what a value contains is text.
+fn render(template: &Template, values: &Values) -> String {
+    let mut rendered = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(text) => rendered.push_str(text),
+            Part::Place(name) => rendered.push_str(values.get(name)),
+        }
+    }
+    if !template.parts().contains(&Part::Place("text")) {
+        rendered.push_str("\n\n");
+        rendered.push_str(values.get("text"));
+    }
+    rendered
 }
 
 #[cfg(test)]

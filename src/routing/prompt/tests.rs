@@ -2,6 +2,7 @@ use chrono::DateTime;
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::PLACEHOLDERS;
 use crate::model::text::clean;
 use crate::model::{Detail, Edit, EventKey, EventKind, ItemKind, Login, RepoRef};
 
@@ -290,5 +291,25 @@ proptest! {
             prop_assert!(text.lines().next().unwrap().contains("octo/app#"));
             prop_assert_eq!(clean(&text), text);
         }
+    }
+}
+
+#[test]
+fn built_in_templates_are_sound() {
+    let prompts = Prompts::default();
+    assert!(prompts.event.parts().contains(&Part::Place("text")));
+    for place in ["text", "title", "interaction", "marker", "work_item"] {
+        assert!(
+            prompts.spawn.parts().contains(&Part::Place(place)),
+            "{place}"
+        );
+    }
+}
+
+#[test]
+fn every_placeholder_has_a_value() {
+    let values = Values::new(&item(), &comment("hi"), &[], "ask");
+    for place in PLACEHOLDERS {
+        assert!(!values.get(place.name).is_empty(), "{}", place.name);
     }
 }

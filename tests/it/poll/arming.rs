@@ -30,6 +30,30 @@ async fn a_label_counts_in_any_case() {
 }
 
 #[tokio::test]
+async fn the_one_who_put_the_sources_own_label_on_counts() {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    let sources = json!([{ "repos": [REPO], "label": "agent: go" }]);
+    rig.set("polling.sources", sources);
+    let issue = rig.github.open_issue(REPO, "mallory", "A title", "");
+    rig.github.label(REPO, issue, "ada", "agent: go").unwrap();
+    rig.github.label(REPO, issue, "mallory", LABEL).unwrap();
+    rig.look().await;
+    assert_eq!(rig.row(issue).await.armed_by, Some(Login::new("ada")));
+}
+
+#[tokio::test]
+async fn another_label_in_the_configuration_disarms_what_bears_the_old_one() {
+    let mut rig = Rig::new().await;
+    let issue = rig.labelled_issue();
+    rig.look().await;
+    let sources = json!([{ "repos": [REPO], "label": "agent: go" }]);
+    rig.set("polling.sources", sources);
+    rig.look().await;
+    assert!(!rig.row(issue).await.armed);
+}
+
+#[tokio::test]
 async fn taking_the_label_off_disarms_and_what_people_write_still_arrives() {
     let rig = Rig::new().await;
     let issue = rig.labelled_issue();
@@ -81,20 +105,58 @@ async fn without_a_start_command_the_one_who_labelled_counts() {
 }
 
 #[tokio::test]
-async fn never_arms_nothing_and_always_arms_for_the_author() {
+async fn never_arms_nothing_though_the_item_is_known() {
     let mut rig = Rig::new().await;
-    rig.set("routing.control", json!({ "requireStartCommand": false }));
     rig.set("routing.spawnOnUnmatched", json!("never"));
     let issue = rig.labelled_issue();
     rig.look().await;
     assert!(!rig.row(issue).await.armed);
     assert_eq!(rig.hear().await, []);
+}
+
+#[tokio::test]
+async fn always_arms_what_bears_no_label_and_another_policy_disarms_it() {
+    let mut rig = Rig::new().await;
+    let (issue, pull) = (
+        rig.github.open_issue(REPO, "mallory", "A title", ""),
+        rig.pull("feature", ""),
+    );
+    let labelled = rig.labelled_issue();
+    rig.look().await;
+    assert_eq!(rig.known(issue).await, None);
 
     rig.set("routing.spawnOnUnmatched", json!("always"));
-    let other = rig.labelled_issue();
     rig.look().await;
-    assert!(rig.row(other).await.armed);
-    assert_eq!(rig.row(other).await.armed_by, Some(Login::new("ada")));
+    let later = rig.github.open_issue(REPO, "mallory", "A title", "");
+    rig.look().await;
+    for number in [issue, pull, later, labelled] {
+        assert!(rig.row(number).await.armed, "{number}");
+    }
+    rig.comment(issue, "ada", "the-loop start");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["the-loop start"]);
+
+    rig.set("routing.spawnOnUnmatched", json!("labeled"));
+    rig.pass(3600);
+    rig.look().await;
+    for number in [issue, pull, later] {
+        assert!(!rig.row(number).await.armed, "{number}");
+    }
+    assert!(rig.row(labelled).await.armed);
+}
+
+#[tokio::test]
+async fn the_opening_counts_where_every_item_is_armed_but_not_before_the_first_look() {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    rig.set("routing.spawnOnUnmatched", json!("always"));
+    let before = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    let after = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    assert!(rig.row(before).await.armed && rig.row(after).await.armed);
+    assert_eq!(rig.row(before).await.armed_by, None);
+    assert_eq!(rig.row(after).await.armed_by, Some(Login::new("ada")));
 }
 
 #[tokio::test]

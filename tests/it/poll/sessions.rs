@@ -109,6 +109,45 @@ fn label_without_start_waits_and_start_without_label_leaves_nothing() {
 }
 
 #[test]
+fn a_source_with_a_label_of_its_own_starts_agents_by_that_one_alone() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let program = hub.program(&scratch).set(
+        "polling.sources",
+        json!([{ "provider": "github", "repos": [REPO], "label": "agent: go" }]),
+    );
+    let by_default_label = hub.started_issue();
+    let by_its_own = hub.github.open_issue(REPO, "ada", "A title", "");
+    hub.github
+        .label(REPO, by_its_own, "ada", "Agent: Go")
+        .unwrap();
+    hub.comment(by_its_own, "the-loop start");
+    program.run(&["poll", "--once"]).ok();
+    let spawned = records(&scratch, "session.spawned");
+    assert_eq!(spawned.len(), 1, "{spawned:?}");
+    let item = spawned[0]["work_item"].as_str().unwrap();
+    assert!(item.ends_with(&format!("#{by_its_own}")), "{item}");
+    assert!(!item.ends_with(&format!("#{by_default_label}")), "{item}");
+}
+
+#[test]
+fn where_every_item_is_armed_a_start_on_an_unlabelled_issue_starts_an_agent() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let program = hub
+        .program(&scratch)
+        .set("routing.spawnOnUnmatched", json!("always"));
+    let issue = hub.github.open_issue(REPO, "mallory", "A title", "");
+    program.run(&["poll", "--once"]).ok();
+    hub.github
+        .comment(REPO, issue, "mallory", "the-loop start")
+        .unwrap();
+    program.run(&["poll", "--once"]).ok();
+    assert!(program.agents().starts().is_empty());
+    hub.comment(issue, "the-loop start");
+    program.run(&["poll", "--once"]).ok();
+    assert_eq!(records(&scratch, "session.spawned").len(), 1);
+}
+
+#[test]
 fn without_a_start_command_a_listed_labeller_or_commenter_starts_an_agent() {
     let (hub, scratch) = (Hub::start(), Scratch::new());
     let program = hub

@@ -74,10 +74,11 @@ fn sessions_are_listed_and_shown_as_table_and_as_json() {
     let rows = world.json(&["sessions", "list", "--json"]);
     assert_eq!(rows[0]["state"], json!("running"));
     assert_eq!(rows[0]["tmux"], json!(world.name(number)));
-    assert_eq!(
-        world.json(&["sessions", "list", "--status", "paused", "--json"]),
-        json!([])
-    );
+    // The column's word is the filter's and that of JSON.
+    let of_state = |word| world.json(&["sessions", "list", "--state", word, "--json"]);
+    assert_eq!(of_state("running"), rows);
+    assert_eq!(of_state("paused"), json!([]));
+    assert_eq!(rows[0]["status"], json!(null));
 
     // However a person writes the work item.
     let url = format!("https://github.com/Demo/App/issues/{number}");
@@ -121,7 +122,7 @@ fn a_session_that_cannot_be_read_is_named_and_hides_no_other() {
     assert!(warned.contains("a newer the-loop"), "{warned}");
 
     let status = world.run(&["status"]).ok();
-    assert!(status.contains("1 active"), "{status}");
+    assert!(status.contains("1 running"), "{status}");
     let named = format!("{} cannot be read", short(bad));
     assert!(status.contains(&named), "{status}");
 }
@@ -140,7 +141,7 @@ fn exit_codes_tell_a_no_from_a_wrong_question() {
         (1, vec!["sessions", "reset", "demo/app#9"]),
         (1, vec!["sessions", "reset", "--all"]),
         (2, vec!["sessions", "show", "not a ref"]),
-        (2, vec!["sessions", "list", "--status", "asleep"]),
+        (2, vec!["sessions", "list", "--state", "asleep"]),
         (
             2,
             vec![

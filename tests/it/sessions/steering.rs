@@ -12,7 +12,7 @@ fn a_session_is_started_for_an_item_that_nobody_has_seen() {
     let done = world.run(&["sessions", "start", "demo/app#7"]).ok();
     assert!(done.contains("demo/app#7"), "{done}");
     world.agents().wait_ready(1);
-    assert_eq!(world.session(7)["status"], json!("active"));
+    assert_eq!(world.session(7)["state"], json!("running"));
     // Again: it runs already, and no second one is started.
     world.run(&["sessions", "start", "demo/app#7"]).ok();
     assert_eq!(world.agents().starts().len(), 1);
@@ -90,7 +90,7 @@ fn a_paused_session_hears_nothing_of_the_pause_and_goes_on_when_resumed() {
     let number = world.started("Paused");
     let item = short(number);
     world.run(&["sessions", "pause", &item]).ok();
-    assert_eq!(world.session(number)["status"], json!("paused"));
+    assert_eq!(world.session(number)["state"], json!("paused"));
     world.comment(number, "during the pause");
     world.run(&["poll", "--once"]).ok();
     let dropped = world.events("dispatch.dropped");
@@ -153,7 +153,7 @@ fn a_close_keeps_or_ends_the_tmux_session_as_told() {
         .ok();
     assert_eq!(world.tmux_sessions(), [world.name(kept)]);
     for number in [kept, killed] {
-        assert_eq!(world.session(number)["status"], json!("closed"));
+        assert_eq!(world.session(number)["state"], json!("closed"));
         let again = world.run(&["sessions", "close", &short(number)]);
         assert_eq!(again.code(), 1, "{again:?}");
     }
@@ -216,7 +216,7 @@ fn commands_hold_while_the_daemon_runs() {
             .iter()
             .any(|one| one["reason"] == json!("session-paused"))
     });
-    assert_eq!(world.session(number)["status"], json!("paused"));
+    assert_eq!(world.session(number)["state"], json!("paused"));
     world.run(&["sessions", "resume", &item]).ok();
     world.comment(number, "to a resumed one");
     world.wait_heard("to a resumed one");
@@ -228,7 +228,7 @@ fn commands_hold_while_the_daemon_runs() {
             .iter()
             .any(|one| one["reason"] == json!("awaiting-start"))
     });
-    assert_eq!(world.session(number)["status"], json!("closed"));
+    assert_eq!(world.session(number)["state"], json!("closed"));
     world.run(&["sessions", "reset", &item]).ok();
 
     assert_eq!(stop(daemon).code(), 0);

@@ -77,7 +77,7 @@ fn status_says_how_every_part_stands() {
         "{told}"
     );
     assert!(lines[1].starts_with("sources    demo/app  1 item  1 session  unchanged since "));
-    assert_eq!(lines[2], "sessions   1 active");
+    assert_eq!(lines[2], "sessions   1 running");
     assert_eq!(lines[3], "inbox      0 pending · 0 held · 0 abandoned");
     assert!(lines[4].starts_with("github     "), "{told}");
     assert!(lines[4].contains(" of 5,000 requests left"), "{told}");

@@ -1,6 +1,10 @@
-//! Templates with named places.
+//! Templates with named places; what comes to stand there is known to `routing` only.
 
-use super::message::Values;
+use std::fmt;
+use std::path::PathBuf;
+
+use super::problem::Place;
+use super::suggest;
 
 /// A place in a template, and what comes to stand there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,17 +56,21 @@ pub const PLACEHOLDERS: &[Placeholder] = &[
 ];
 
 /// A template names a place that does not exist.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: ${name} is no placeholder{}", hint(*nearest))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownPlaceholder {
     /// What it says.
     pub name: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
+    /// Where.
+    pub place: Place,
     /// The placeholder that was probably meant.
     pub nearest: Option<&'static str>,
+}
+
+/// What is wrong, without the place.
+impl fmt::Display for UnknownPlaceholder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${} is no placeholder{}", self.name, hint(self.nearest))
+    }
 }
 
 fn hint(nearest: Option<&'static str>) -> String {
@@ -76,10 +84,22 @@ fn hint(nearest: Option<&'static str>) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
+/// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+pub enum Part {
+    /// Text that stands as it is.
     Text(String),
+    /// The name of a [`Placeholder`].
     Place(&'static str),
+}
+
+/// A template that the operator wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateFile {
+    /// Its file; absolute.
+    pub path: PathBuf,
+    /// What it said when the configuration was loaded.
+    pub template: Template,
 }
 
 impl Template {
@@ -88,9 +108,10 @@ impl Template {
     /// A `$` that begins no name stands for itself.
     ///
     /// # Errors
-    /// [`UnknownPlaceholder`] for the first name that is not in [`PLACEHOLDERS`].
-    pub fn parse(text: &str) -> Result<Self, UnknownPlaceholder> {
+    /// [`UnknownPlaceholder`] for each name that is not in [`PLACEHOLDERS`].
+    pub fn parse(text: &str) -> Result<Self, Vec<UnknownPlaceholder>> {
         let mut parts = Vec::new();
+        let mut unknowns = Vec::new();
         let mut plain = String::new();
         let mut rest = text;
         while let Some(at) = rest.find('$') {
@@ -106,47 +127,28 @@ impl Template {
                 rest = after;
                 continue;
             };
-            let Some(known) = PLACEHOLDERS.iter().find(|place| place.name == name) else {
-                return Err(unknown(name, &text[..text.len() - rest.len() + at]));
-            };
-            parts.push(Part::Text(std::mem::take(&mut plain)));
-            parts.push(Part::Place(known.name));
+            match PLACEHOLDERS.iter().find(|place| place.name == name) {
+                Some(known) => {
+                    parts.push(Part::Text(std::mem::take(&mut plain)));
+                    parts.push(Part::Place(known.name));
+                }
+                None => unknowns.push(unknown(name, &text[..text.len() - rest.len() + at])),
+            }
             rest = &after[length..];
         }
         plain.push_str(rest);
         parts.push(Part::Text(plain));
-        Ok(Self(parts))
-    }
-
-    /// The built-in template of a message into a session.
-    pub(super) fn builtin_event() -> Self {
-        Self::builtin(include_str!("templates/event.md"))
-    }
-
-    /// The built-in template of a new agent's first message.
-    pub(super) fn builtin_spawn() -> Self {
-        Self::builtin(include_str!("templates/spawn.md"))
-    }
-
-    fn builtin(text: &str) -> Self {
-        #[expect(clippy::expect_used, reason = "a test parses every built-in template")]
-        Self::parse(text).expect("built-in templates use known placeholders only")
-    }
-
-    /// Puts the values in their places, once: what a value contains is text.
-    pub(super) fn render(&self, values: &Values) -> String {
-        let mut rendered = String::new();
-        for part in &self.0 {
-            match part {
-                Part::Text(text) => rendered.push_str(text),
-                Part::Place(name) => rendered.push_str(values.get(name)),
-            }
+        if unknowns.is_empty() {
+            Ok(Self(parts))
+        } else {
+            Err(unknowns)
         }
-        if !self.0.contains(&Part::Place("text")) {
-            rendered.push_str("\n\n");
-            rendered.push_str(values.get("text"));
-        }
-        rendered
+    }
+
+    /// Returns its pieces, in order.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.0
     }
 }
 
@@ -168,16 +170,13 @@ fn name(text: &str) -> Option<(&str, usize)> {
 
 fn unknown(name: &str, before: &str) -> UnknownPlaceholder {
     let last_line = before.rsplit('\n').next().unwrap_or_default();
-    let distance = |place: &&Placeholder| strsim::damerau_levenshtein(place.name, name);
     UnknownPlaceholder {
         name: name.to_owned(),
-        line: before.matches('\n').count() + 1,
-        column: last_line.chars().count() + 1,
-        nearest: PLACEHOLDERS
-            .iter()
-            .min_by_key(distance)
-            .filter(|place| distance(place) <= 1 + place.name.len() / 3)
-            .map(|place| place.name),
+        place: Place {
+            line: before.matches('\n').count() + 1,
+            column: last_line.chars().count() + 1,
+        },
+        nearest: suggest::nearest(name, PLACEHOLDERS.iter().map(|place| place.name)),
     }
 }
 
@@ -188,31 +187,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn built_in_templates_are_sound() {
-        assert!(Template::builtin_event().0.contains(&Part::Place("text")));
-        for place in ["text", "title", "interaction", "marker", "work_item"] {
-            assert!(
-                Template::builtin_spawn().0.contains(&Part::Place(place)),
-                "{place}"
-            );
-        }
-    }
-
-    #[test]
     fn an_unknown_placeholder_is_named_with_its_place_and_the_nearest() {
-        let error = Template::parse("ok $text\n  é ${work_itme} x").unwrap_err();
+        let unknowns =
+            Template::parse("ok $text\n  é ${work_itme} x $payload_excerpt").unwrap_err();
+        let shown: Vec<String> = unknowns
+            .iter()
+            .map(|unknown| format!("{} {unknown}", unknown.place))
+            .collect();
         assert_eq!(
-            (error.line, error.column, error.nearest),
-            (2, 5, Some("work_item"))
-        );
-        assert_eq!(
-            error.to_string(),
-            "line 2, column 5: $work_itme is no placeholder; did you mean $work_item?"
-        );
-        let error = Template::parse("$payload_excerpt").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "line 1, column 1: $payload_excerpt is no placeholder; write $$ for a dollar sign"
+            shown,
+            [
+                "2:5 $work_itme is no placeholder; did you mean $work_item?",
+                "2:20 $payload_excerpt is no placeholder; write $$ for a dollar sign",
+            ]
         );
         assert!(Template::parse("${}").is_err());
         assert!(Template::parse("${text }").is_err());
@@ -239,7 +226,8 @@ mod tests {
             template.0,
             [text(""), place("url"), text("."), place("text"), text("s")]
         );
-        assert_eq!(Template::parse("$texts").unwrap_err().nearest, Some("text"));
+        let unknowns = Template::parse("$texts").unwrap_err();
+        assert_eq!(unknowns[0].nearest, Some("text"));
     }
 
     #[test]
