@@ -148,7 +148,8 @@ pub(crate) enum SessionsCommand {
     List {
         /// Only sessions in this state; paused and closed ones also where their agent has ended or
         /// runs on
-        #[arg(long, value_enum)]
+        // `--status active` is what the Python program calls it.
+        #[arg(long, alias = "status", value_enum)]
         state: Option<StateFilter>,
         #[command(flatten)]
         json: JsonArgs,
@@ -241,6 +242,7 @@ pub(crate) struct JsonFlag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StateFilter {
     Spawning,
+    #[value(alias = "active")]
     Running,
     Unknown,
     Ended,
