@@ -310,6 +310,22 @@ pub(crate) fn closed() -> BoxFuture<Result<(), FenceLost>> {
     Box::pin(std::future::ready(Err(FenceLost::Taken)))
 }
 
+/// What a format shows of the session and its active pane.
+pub(crate) fn option(rig: &Rig, address: &Address, name: &str) -> String {
+    let session = format!("={}:", address.name);
+    rig.tmux.ok(&[
+        "display-message",
+        "-p",
+        "-t",
+        &session,
+        &format!("#{{{name}}}"),
+    ])
+}
+
+pub(crate) fn pane(address: &Address) -> String {
+    address.target.as_ref().unwrap().pane.to_string()
+}
+
 pub(crate) fn runs(address: &Address) -> bool {
     let target = address.target.as_ref().unwrap();
     life(&target.harness) == Life::Running
