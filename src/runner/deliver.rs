@@ -120,7 +120,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     ) -> Result<Pasted, RunnerError> {
         let invocation = Invocation {
             input: Some(paste.text.to_owned()),
-            ..self.changing(&paste.seat.target.socket, paste.commands(modes))
+            ..self.invocation(&paste.seat.target.socket, paste.commands(modes))
         };
         let answer = self.change(&invocation, fence).await?;
         if said(&answer, Marker::Done) {

@@ -162,7 +162,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             let (done, refused) = (print(Marker::Done), print(Marker::Refused));
             press(&seat, seen.delivery, modes, vec![done], vec![refused])
         };
-        let invocation = self.changing(&target.socket, vec![command]);
+        let invocation = self.invocation(&target.socket, vec![command]);
         let answer = self.change(&invocation, fence).await?;
         if said(&answer, Marker::Done) {
             return Ok(EnterState::Settled);
