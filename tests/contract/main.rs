@@ -16,6 +16,7 @@ mod tmux;
 mod cases;
 mod fake;
 mod liar;
+mod once;
 mod real;
 mod stage;
 
