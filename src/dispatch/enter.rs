@@ -74,7 +74,7 @@ pub(super) async fn watch<T: TmuxServer, M: Machine>(
                 continue;
             }
             Ok(state) => {
-                tracing::debug!(session = %address.name, ?state, "an Enter is outstanding")
+                tracing::debug!(session = %address.name, ?state, "an Enter is outstanding");
             }
             Err(error) => {
                 tracing::debug!(session = %address.name, "an outstanding Enter was not settled: {error}");
