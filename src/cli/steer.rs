@@ -13,13 +13,16 @@ use super::exit::{Exit, Failure};
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::lock::{InstanceLock, LockState};
-use crate::daemon::{Services, lock_path};
+use crate::daemon::{LocalDispatcher, Services, lock_path};
+use crate::dispatch::DispatchError;
 use crate::eventlog::{self, About, Decision};
 use crate::model::{
     Class, DeliveryId, DeliveryState, Detail, DropReason, Edit, Event, EventKey, EventKind,
     ItemKind, Login, OperatorCommand, Source, WorkItemRef,
 };
-use crate::store::{Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, Track};
+use crate::store::{
+    Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, StoreError, Track,
+};
 
 /// How long a command waits for whoever holds its work item.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -58,6 +61,20 @@ pub(super) fn command(
     })
 }
 
+/// What a look at a queued command found.
+enum Turn {
+    /// Nothing: it was reset meanwhile.
+    Vanished,
+    /// Its end.
+    Over(DeliveryState, Option<String>),
+    /// Its try failed, and it waits for another.
+    Failed(String),
+    /// It was worked on just now.
+    Worked,
+    /// Somebody else works on its item.
+    Waits,
+}
+
 /// Queues a command and sees it through: one try, which is its end where it fails and no daemon runs.
 pub(super) async fn execute(
     services: &Services,
@@ -67,34 +84,69 @@ pub(super) async fn execute(
     let dispatcher = services.dispatcher()?;
     let event = event(item, command);
     let delivery = accept(services, item, &event).await?;
+    Box::pin(see_through(services, &dispatcher, item, (delivery, &event))).await
+}
+
+async fn see_through(
+    services: &Services,
+    dispatcher: &LocalDispatcher,
+    item: &WorkItemRef,
+    (delivery, event): (DeliveryId, &Event),
+) -> Result<(DeliveryState, Option<String>), Failure> {
     let began = Instant::now();
     loop {
-        let Some(row) = services.store.queue().get(delivery).await? else {
-            return Err(Failure::of(format!(
-                "the command for {} vanished from the inbox: it was reset meanwhile",
-                item.short()
-            )));
+        let why = match Box::pin(turn(services, dispatcher, delivery)).await {
+            Ok(Turn::Vanished) => {
+                return Err(Failure::of(format!(
+                    "the command for {} vanished from the inbox: it was reset meanwhile",
+                    item.short()
+                )));
+            }
+            Ok(Turn::Over(state, why)) => return Ok((state, why)),
+            Ok(Turn::Failed(error)) => {
+                return after_failure(services, item, delivery, event, error).await;
+            }
+            Ok(Turn::Worked) => continue,
+            Ok(Turn::Waits) => format!("{} is still busy with something else", item.short()),
+            // It is queued already, so a store that is locked for long fails nothing.
+            Err(error) if error.is_transient() => error.to_string(),
+            Err(error) => return Err(error.into()),
         };
-        if row.state.is_final() {
-            return Ok((row.state, row.error.or(row.reason)));
-        }
-        // It waits again, and has an error: its try is over.
-        if row.state != DeliveryState::Claimed
-            && let Some(error) = row.error
-        {
-            return after_failure(services, item, delivery, &event, error).await;
-        }
-        // Whoever works it, its attempts and looks keep their distance.
-        if row.next_at <= services.clock.now() && Box::pin(dispatcher.work_one(delivery)).await? {
-            continue;
-        }
         if began.elapsed() > PATIENCE {
             return Err(Failure::of(format!(
-                "{} is still busy with something else; the command stays in the inbox and runs as soon as it is free",
-                item.short()
+                "{why}; the command stays in the inbox and runs as soon as it can"
             )));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Looks at a queued command, and works on it where nobody else does.
+async fn turn(
+    services: &Services,
+    dispatcher: &LocalDispatcher,
+    delivery: DeliveryId,
+) -> Result<Turn, StoreError> {
+    let Some(row) = services.store.queue().get(delivery).await? else {
+        return Ok(Turn::Vanished);
+    };
+    if row.state.is_final() {
+        return Ok(Turn::Over(row.state, row.error.or(row.reason)));
+    }
+    // It waits again, and has an error: its try is over.
+    if row.state != DeliveryState::Claimed
+        && let Some(error) = row.error
+    {
+        return Ok(Turn::Failed(error));
+    }
+    // Whoever works it, its attempts and looks keep their distance.
+    if row.next_at > services.clock.now() {
+        return Ok(Turn::Waits);
+    }
+    match Box::pin(dispatcher.work_one(delivery)).await {
+        Ok(true) => Ok(Turn::Worked),
+        Ok(false) => Ok(Turn::Waits),
+        Err(DispatchError::Store(error)) => Err(error),
     }
 }
 
@@ -215,5 +267,62 @@ fn event(item: &WorkItemRef, command: OperatorCommand) -> Event {
         url: String::new(),
         occurred_at: Utc::now(),
         detail: Detail::Command { command },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Environment;
+    use crate::store::{Store, Tuning};
+
+    async fn services(folder: &tempfile::TempDir) -> Services {
+        let path = folder.path().join("config.yaml");
+        let config = json!({ "state": { "root": folder.path().join("state") } });
+        std::fs::write(&path, config.to_string()).unwrap();
+        let environment = Environment {
+            home: Some(folder.path().to_owned()),
+            variable: None,
+            working_dir: folder.path().to_owned(),
+        };
+        let config = Config::load(Some(&path), &environment).unwrap().config;
+        let mut services = Services::open(config, Source::Cli).await.unwrap();
+        let tuning = Tuning {
+            busy_timeout: Duration::from_millis(20),
+            ..Tuning::default()
+        };
+        let database = folder.path().join("state/loop.db");
+        let clock = Arc::clone(&services.clock);
+        let store = Store::open_with(&database, "host", clock, tuning).await;
+        services.store = store.unwrap();
+        services
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_locked_for_long_fails_no_command_that_is_queued() {
+        let folder = tempfile::tempdir().unwrap();
+        let services = services(&folder).await;
+        let dispatcher = services.dispatcher().unwrap();
+        let item: WorkItemRef = "github:o/r#1".parse().unwrap();
+        let event = event(&item, OperatorCommand::Start);
+        let Ok(delivery) = accept(&services, &item, &event).await else {
+            unreachable!("nobody holds the store yet")
+        };
+        let file = folder.path().join("state/loop.db");
+        let file = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+        let other = sqlx::SqlitePool::connect_with(file).await.unwrap();
+        let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        let seen = see_through(&services, &dispatcher, &item, (delivery, &event));
+        let mut seen = Box::pin(seen);
+
+        let much_longer_than_the_store_waits = Duration::from_millis(300);
+        let early = tokio::time::timeout(much_longer_than_the_store_waits, &mut seen).await;
+        assert!(early.is_err(), "{early:?}");
+        lock.rollback().await.unwrap();
+
+        let state = seen.await.map(|(state, _)| state.is_final());
+        assert!(state.is_ok_and(|is_final| is_final));
     }
 }

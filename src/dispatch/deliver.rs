@@ -77,7 +77,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let address = Self::address(&session, &name);
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
-                self.press_enter_later(&address, self.submit_gap(&session));
+                self.press_enter_later(&address, self.submit_gap(&session), Some(claim.message()));
                 let repeat = repeat_in(claim, &session);
                 return Ok(self.arrived(claim, &session, &name, repeat, Road::Straight));
             }
@@ -196,7 +196,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
             }
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered) => {
-                self.press_enter_later(address, submit_gap);
+                self.press_enter_later(address, submit_gap, Some(said.delivery));
                 Ok(self.arrived(claim, session, name, repeat, road))
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
@@ -210,7 +210,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             )),
             Ok(DeliverOutcome::Held(reason)) => {
                 if reason == HoldReason::EnterPending {
-                    self.press_enter_later(address, Duration::ZERO);
+                    self.press_enter_later(address, submit_gap, None);
                 }
                 Ok(Conclusion::Held {
                     reason,

@@ -365,15 +365,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         &self.prompts
     }
 
-    /// Presses an Enter that tmux did not get to, once the text had time to arrive.
-    fn press_enter_later(&self, address: &Address, submit_gap: Duration) {
+    /// Presses an Enter that tmux did not get to, once its text had time to arrive: that of `pasted`,
+    /// or whichever is found.
+    fn press_enter_later(
+        &self,
+        address: &Address,
+        submit_gap: Duration,
+        pasted: Option<DeliveryId>,
+    ) {
         let Some(owner) = &address.owner else { return };
         if self.enters.begin(owner) {
             self.afterwards.spawn(enter::watch(
                 Arc::clone(&self.runner),
                 address.clone(),
                 owner.clone(),
-                submit_gap,
+                (pasted, submit_gap),
                 Arc::clone(&self.enters),
                 self.ending.clone(),
             ));
@@ -396,7 +402,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         for session in sessions {
             if let Ok(name) = session.minted_ref.session_name() {
                 let address = Self::address(&session, &name);
-                self.press_enter_later(&address, self.submit_gap(&session));
+                self.press_enter_later(&address, self.submit_gap(&session), None);
             }
         }
     }

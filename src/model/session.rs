@@ -172,10 +172,18 @@ pub struct TmuxTarget {
     pub pane: PaneId,
     /// The host, the pane's own process.
     pub host: ProcessId,
-    /// The harness, the host's child.
+    /// The harness, the host's child; the pane's own process where it was adopted from a person.
     pub harness: ProcessId,
     /// The boot during which all these processes ran.
     pub boot: BootId,
+}
+
+impl TmuxTarget {
+    /// Tells whether a host of ours runs in the pane, rather than a person's own program or shell.
+    #[must_use]
+    pub fn is_hosted(&self) -> bool {
+        self.host != self.harness
+    }
 }
 
 /// What a session is in.

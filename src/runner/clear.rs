@@ -52,7 +52,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             Company::Live => Some(free_kept_name(address, retained)),
         };
         let commands = self.clearing(retained, kept.as_ref());
-        let invocation = self.changing(self.socket_of(address), commands);
+        let invocation = self.invocation(self.socket_of(address), commands);
         let answer = self.change(&invocation, fence).await?;
         // Whatever was said: what is there now decides.
         match self.look(address).await {

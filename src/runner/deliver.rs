@@ -107,7 +107,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// Tells whether tmux may be given the paste at once: a host's pane, its harness running, the
     /// server answering.
     fn may_paste_unseen(&self, address: &Address, target: &TmuxTarget) -> bool {
-        target.host != target.harness
+        target.is_hosted()
             && !self.is_silent(address)
             && self.machine.life(&target.boot, &target.harness) == Life::Running
     }
@@ -120,7 +120,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     ) -> Result<Pasted, RunnerError> {
         let invocation = Invocation {
             input: Some(paste.text.to_owned()),
-            ..self.changing(&paste.seat.target.socket, paste.commands(modes))
+            ..self.invocation(&paste.seat.target.socket, paste.commands(modes))
         };
         let answer = self.change(&invocation, fence).await?;
         if said(&answer, Marker::Done) {

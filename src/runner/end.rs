@@ -85,9 +85,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             None => EndOutcome::AlreadyEnded(None),
             Some(target) => match self.machine.life(&target.boot, &target.harness) {
                 Life::Gone => EndOutcome::AlreadyEnded(None),
-                Life::Running | Life::Unknown if target.host == target.harness => {
-                    EndOutcome::NotOurs
-                }
+                Life::Running | Life::Unknown if !target.is_hosted() => EndOutcome::NotOurs,
                 Life::Running | Life::Unknown => EndOutcome::StillRunning(target.harness),
             },
         }

@@ -1,11 +1,12 @@
 //! Pressing Enter after a paste, once per paste.
 //!
 //! Agents lose an Enter that arrives in the same read as the text, so tmux presses it later by
-//! itself. `@loop_enter` stays set until it was pressed; nothing else is pasted before.
+//! itself. `@loop_enter` stays set until it was pressed; nothing else is pasted before. For a
+//! person's pane `@loop_enter_program` says what was pasted into: nothing else gets the Enter.
 
 use std::time::Duration;
 
-use crate::model::{DeliveryId, HoldReason};
+use crate::model::{DeliveryId, HoldReason, OwnerId, TmuxTarget};
 use crate::process::identity::Life;
 
 use super::command::{Scope, Setting, Target, TmuxCommand};
@@ -15,16 +16,31 @@ use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
 use super::parse::{fields_of, said};
 use super::paste::{Modes, Seat};
-use super::server::{TmuxServer, Unanswered};
+use super::server::{Listener, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
 /// Whether the last text was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnterState {
-    /// No Enter is outstanding, or its agent has ended.
+    /// No Enter is outstanding, or whoever it is for has ended.
     Settled,
-    /// It could not be pressed yet.
-    Pending(HoldReason),
+    /// That of a delivery is outstanding.
+    Pending {
+        /// The delivery.
+        delivery: DeliveryId,
+        /// What it waits for.
+        reason: HoldReason,
+    },
+}
+
+/// An Enter that tmux has not pressed yet.
+struct Outstanding {
+    delivery: DeliveryId,
+    in_mode: bool,
+    /// What was pasted into, where that is a person's program.
+    program: Option<String>,
+    /// What runs there now.
+    foreground: String,
 }
 
 /// Presses Enter in a while, whatever becomes of us, if nothing has changed by then.
@@ -44,20 +60,13 @@ fn press(
 ) -> TmuxCommand {
     let pane = &seat.target.pane;
     let mut guards = seat.guards(modes);
-    guards.push(Guard::Is(
-        Field::Option(OptionName::Enter),
-        delivery.to_string(),
-    ));
+    guards.push(is_outstanding(delivery));
     let mut then = Vec::new();
     if matches!(modes, Modes::Leave { .. }) {
         then.push(TmuxCommand::LeaveModes(pane.clone()));
     }
     then.push(TmuxCommand::SendEnter(pane.clone()));
-    then.push(TmuxCommand::SetOption {
-        target: Target::Session(seat.target.session_id.clone()),
-        scope: Scope::Session,
-        setting: Setting::Unset(OptionName::Enter),
-    });
+    then.extend(forget(seat.target));
     then.extend(done);
     TmuxCommand::IfShell {
         target: Target::Pane(pane.clone()),
@@ -67,15 +76,52 @@ fn press(
     }
 }
 
+/// Gives an Enter up: its program has left the pane, so that nobody can be asked for it.
+fn give_up(target: &TmuxTarget, owner: &OwnerId, delivery: DeliveryId) -> TmuxCommand {
+    let mut then = Vec::from(forget(target));
+    then.push(print(Marker::Done));
+    TmuxCommand::IfShell {
+        target: Target::Session(target.session_id.clone()),
+        guard: Guard::All(vec![
+            Guard::session(&target.session_id),
+            Guard::owner(owner),
+            is_outstanding(delivery),
+        ]),
+        then,
+        otherwise: vec![print(Marker::Refused)],
+    }
+}
+
+fn is_outstanding(delivery: DeliveryId) -> Guard {
+    Guard::Is(Field::Option(OptionName::Enter), delivery.to_string())
+}
+
+fn forget(target: &TmuxTarget) -> [TmuxCommand; 2] {
+    [OptionName::Enter, OptionName::EnterProgram].map(|option| TmuxCommand::SetOption {
+        target: Target::Session(target.session_id.clone()),
+        scope: Scope::Session,
+        setting: Setting::Unset(option),
+    })
+}
+
+fn print(marker: Marker) -> TmuxCommand {
+    TmuxCommand::DisplayMessage {
+        target: None,
+        marker,
+        fields: Vec::new(),
+    }
+}
+
 impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
-    /// Presses an Enter that is still outstanding; to be called twice the submit gap after a paste,
-    /// and again as long as it is [`EnterState::Pending`].
+    /// Presses the Enter of `due` if it is still outstanding, and no other: `due` is what was
+    /// [`EnterState::Pending`] at least twice the submit gap ago, so that its text has arrived.
     ///
     /// # Errors
     /// When tmux does not answer or refuses.
     pub async fn settle_enter(
         &self,
         address: &Address,
+        due: Option<DeliveryId>,
         fence: Fence<'_>,
     ) -> Result<EnterState, RunnerError> {
         let (Some(target), Some(owner)) = (&address.target, &address.owner) else {
@@ -85,36 +131,38 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         if self.machine.life(&target.boot, &target.harness) == Life::Gone {
             return Ok(EnterState::Settled);
         }
-        let seat = Seat {
-            target,
-            owner,
-            foreground: None,
-        };
-        let Some((delivery, in_mode)) = self.outstanding(&seat).await? else {
+        let Some(seen) = self.outstanding(target, owner).await? else {
             return Ok(EnterState::Settled);
         };
-        let modes = match in_mode {
-            false => Modes::Refuse,
-            true => match self.unattended(target).await? {
-                Some(attached) => Modes::Leave { attached },
-                None => return Ok(EnterState::Pending(HoldReason::PaneInMode)),
-            },
+        let pending = |delivery, reason| Ok(EnterState::Pending { delivery, reason });
+        if due != Some(seen.delivery) {
+            return pending(seen.delivery, HoldReason::EnterPending);
+        }
+        let left = seen.program.as_ref().is_some_and(|p| *p != seen.foreground);
+        let command = if left {
+            tracing::warn!(
+                session = %address.name,
+                delivery = %seen.delivery,
+                "what was pasted into has left the pane before its Enter, which is not pressed"
+            );
+            give_up(target, owner, seen.delivery)
+        } else {
+            let modes = match seen.in_mode {
+                false => Modes::Refuse,
+                true => match self.unattended(target).await? {
+                    Some(attached) => Modes::Leave { attached },
+                    None => return pending(seen.delivery, HoldReason::PaneInMode),
+                },
+            };
+            let seat = Seat {
+                target,
+                owner,
+                foreground: seen.program.as_deref(),
+            };
+            let (done, refused) = (print(Marker::Done), print(Marker::Refused));
+            press(&seat, seen.delivery, modes, vec![done], vec![refused])
         };
-        let print = |marker| {
-            vec![TmuxCommand::DisplayMessage {
-                target: None,
-                marker,
-                fields: Vec::new(),
-            }]
-        };
-        let command = press(
-            &seat,
-            delivery,
-            modes,
-            print(Marker::Done),
-            print(Marker::Refused),
-        );
-        let invocation = self.changing(&target.socket, vec![command]);
+        let invocation = self.invocation(&target.socket, vec![command]);
         let answer = self.change(&invocation, fence).await?;
         if said(&answer, Marker::Done) {
             return Ok(EnterState::Settled);
@@ -123,37 +171,51 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             return Err(RunnerError::refused("press Enter", &answer));
         }
         // tmux may have pressed it in between.
-        Ok(match self.outstanding(&seat).await? {
-            None => EnterState::Settled,
-            Some((_, true)) => EnterState::Pending(HoldReason::PaneInMode),
-            Some((_, false)) => EnterState::Pending(HoldReason::EnterPending),
-        })
+        match self.outstanding(target, owner).await? {
+            None => Ok(EnterState::Settled),
+            Some(seen) if seen.in_mode => pending(seen.delivery, HoldReason::PaneInMode),
+            Some(seen) => pending(seen.delivery, HoldReason::EnterPending),
+        }
     }
 
-    /// Returns the delivery whose Enter is outstanding, and whether a mode lies over the pane.
-    async fn outstanding(&self, seat: &Seat<'_>) -> Result<Option<(DeliveryId, bool)>, Unanswered> {
+    /// Returns the Enter that is outstanding in the session; none as well where it is gone.
+    async fn outstanding(
+        &self,
+        target: &TmuxTarget,
+        owner: &OwnerId,
+    ) -> Result<Option<Outstanding>, Unanswered> {
         let question = TmuxCommand::DisplayMessage {
-            target: Some(Target::Pane(seat.target.pane.clone())),
+            target: Some(Target::Pane(target.pane.clone())),
             marker: Marker::Is,
             fields: vec![
                 Field::SessionId,
                 Field::Option(OptionName::Owner),
                 Field::PaneInMode,
                 Field::Option(OptionName::Enter),
+                Field::Option(OptionName::EnterProgram),
+                Field::Foreground,
             ],
         };
-        let answer = self.ask(&seat.target.socket, vec![question]).await?;
-        let line = fields_of(&answer, Marker::Is, 4).next();
-        let Some([session, owner, in_mode, enter]) = line.as_deref() else {
+        let answer = self.ask(&target.socket, vec![question]).await?;
+        if answer.listener == Listener::Absent {
+            return match self.machine.life(&target.boot, &target.server) {
+                Life::Gone => Ok(None),
+                Life::Running | Life::Unknown => Err(self.socket_lost(target)),
+            };
+        }
+        let line = fields_of(&answer, Marker::Is, 6).next();
+        let Some([session, shown, in_mode, enter, program, foreground]) = line.as_deref() else {
             return Err(Unanswered::NoVerdict {
                 detail: format!("status {}, {:?}", answer.status, answer.words),
             });
         };
-        let ours = *session == seat.target.session_id.to_string() && *owner == seat.owner.as_str();
-        Ok(enter
-            .parse()
-            .ok()
-            .filter(|_| ours)
-            .map(|delivery| (DeliveryId(delivery), *in_mode != "0")))
+        let ours = *session == target.session_id.to_string() && *shown == owner.as_str();
+        let delivery = enter.parse().ok().filter(|_| ours).map(DeliveryId);
+        Ok(delivery.map(|delivery| Outstanding {
+            delivery,
+            in_mode: *in_mode != "0",
+            program: (!target.is_hosted()).then(|| (*program).to_owned()),
+            foreground: (*foreground).to_owned(),
+        }))
     }
 }

@@ -19,6 +19,8 @@ pub enum OptionName {
     Epoch,
     /// On the session: the delivery whose Enter is still to be sent.
     Enter,
+    /// On the session: the foreground program of a person's pane that this Enter is for.
+    EnterProgram,
     /// On the session: the attempt that pasted this delivery; set means pasted.
     Token(DeliveryId),
     /// On the pane: the pid of our host, set when the pane was made.
@@ -36,6 +38,7 @@ impl OptionName {
             Self::WorkItem => "@loop_item".to_owned(),
             Self::Epoch => "@loop_epoch".to_owned(),
             Self::Enter => "@loop_enter".to_owned(),
+            Self::EnterProgram => "@loop_enter_program".to_owned(),
             Self::Token(delivery) => format!("@loop_d_{delivery}"),
             Self::Host => "@loop_host".to_owned(),
             Self::Exit => "@loop_exit".to_owned(),

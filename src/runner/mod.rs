@@ -163,21 +163,19 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
     }
 
-    /// Asks a question.
+    /// Asks a question, and once more where it came a moment too early: processes that start their
+    /// first agents at once find a server that one of them is starting.
     async fn ask(
         &self,
         socket: &TmuxSocket,
         commands: Vec<TmuxCommand>,
     ) -> Result<Answer, Unanswered> {
-        self.call(&Invocation {
-            socket: socket.clone(),
-            start: Start::Never,
-            commands,
-            input: None,
-            folder: None,
-            deadline: self.limits.answer,
-        })
-        .await
+        let question = self.invocation(socket, commands);
+        let answer = self.call(&question).await?;
+        if answer.came_too_early() {
+            return self.call(&question).await;
+        }
+        Ok(answer)
     }
 
     /// Changes something, if the work is still ours.
@@ -190,8 +188,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         Ok(self.call(invocation).await?)
     }
 
-    /// A change of a running server, without input.
-    fn changing(&self, socket: &TmuxSocket, commands: Vec<TmuxCommand>) -> Invocation {
+    /// An invocation of a running server, without input.
+    fn invocation(&self, socket: &TmuxSocket, commands: Vec<TmuxCommand>) -> Invocation {
         Invocation {
             socket: socket.clone(),
             start: Start::Never,

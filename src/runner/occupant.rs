@@ -146,7 +146,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             ],
             otherwise: vec![print(Marker::Refused)],
         };
-        let invocation = self.changing(&target.socket, vec![adopt]);
+        let invocation = self.invocation(&target.socket, vec![adopt]);
         let answer = self.change(&invocation, fence).await?;
         if said(&answer, Marker::Done) {
             return Ok(());

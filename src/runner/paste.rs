@@ -95,6 +95,16 @@ impl Paste<'_> {
                 message.attempt.to_string(),
             ),
             set(OptionName::Enter, message.delivery.to_string()),
+        ]);
+        if self.seat.foreground.is_some() {
+            // Of the pane, not of the session: a person's other pane may be in front.
+            then.push(TmuxCommand::SetOption {
+                target: Target::Pane(target.pane.clone()),
+                scope: Scope::Session,
+                setting: Setting::Shown(OptionName::EnterProgram, Field::Foreground),
+            });
+        }
+        then.extend([
             delayed_enter(self.seat, message.delivery, message.submit_gap),
             TmuxCommand::DisplayMessage {
                 target: Some(session.clone()),

@@ -54,6 +54,15 @@ pub struct Answer {
     pub listener: Listener,
 }
 
+impl Answer {
+    /// Tells whether the client reached nobody, though somebody listens by now: a server that was
+    /// about to be started, or ended and has a successor.
+    #[must_use]
+    pub fn came_too_early(&self) -> bool {
+        self.status != 0 && self.output.is_empty() && self.listener == Listener::Present
+    }
+}
+
 /// Who listens at a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {

@@ -294,10 +294,9 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         if answer.words.starts_with("duplicate session") {
             return Ok(Attempt::Duplicate);
         }
-        // A server ends with its last session, so clearing a name may take it away.
-        if answer.listener == Listener::Absent
-            || answer.words.contains("server exited unexpectedly")
-        {
+        // A server ends with its last session, so clearing a name may take it away; another process
+        // may have started its successor by now.
+        if answer.listener == Listener::Absent || found_no_server(&answer) {
             return Ok(Attempt::ServerEnded(answer.words));
         }
         if answer.status == 0 {
@@ -358,7 +357,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         Invocation {
             start,
             folder: Some(plan.cwd.clone()),
-            ..self.changing(&self.socket, commands)
+            ..self.invocation(&self.socket, commands)
         }
     }
 
@@ -385,4 +384,12 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             host: self.machine.identify(pane.pid),
         })
     }
+}
+
+/// tmux's own words for a server that was not there, or that ended before it did anything.
+fn found_no_server(answer: &Answer) -> bool {
+    let words = &answer.words;
+    words.starts_with("no server running on ")
+        || words.starts_with("error connecting to ")
+        || words.contains("server exited unexpectedly")
 }

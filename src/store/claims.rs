@@ -114,11 +114,19 @@ macro_rules! claim_what {
 
 pub(super) const CLAIM_OLDEST_DUE: &str = claim_what!(oldest_due!());
 
-pub(super) const CLAIM_THIS_ONE: &str = claim_what!(concat!(
-    "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
-    free!(),
-    " AND d.id = $2"
-));
+macro_rules! this_one {
+    () => {
+        concat!(
+            "SELECT d.id, d.item_id, d.batch FROM deliveries d WHERE ",
+            free!(),
+            " AND d.id = $2"
+        )
+    };
+}
+
+pub(super) const LOOK_AT_THIS_ONE: &str = this_one!();
+
+pub(super) const CLAIM_THIS_ONE: &str = claim_what!(this_one!());
 
 /// Which waiting delivery is wanted.
 #[derive(Clone, Copy)]
@@ -177,6 +185,15 @@ pub(super) async fn this_one(
     owner: &ClaimOwner,
     delivery: DeliveryId,
 ) -> Result<Option<Claim>, Fault> {
+    // Looking first keeps a command that waits from taking the write lock again and again.
+    let free = sqlx::query(LOOK_AT_THIS_ONE)
+        .bind(&*store.machine)
+        .bind(delivery.0)
+        .fetch_optional(&store.readers)
+        .await?;
+    if free.is_none() {
+        return Ok(None);
+    }
     match claim_waiting(store, owner, Wanted::This(delivery)).await? {
         Tried::Claimed(claim) => Ok(Some(*claim)),
         Tried::Nothing | Tried::PutAside => Ok(None),

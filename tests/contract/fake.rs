@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use the_loop::clock::SystemClock;
-use the_loop::model::{PaneId, TmuxSocket};
+use the_loop::model::{OwnerId, PaneId, TmuxSocket};
+use the_loop::runner::OptionName;
 
 use crate::fake_tmux::{Client, FakeTmux, Program, Programs};
 use crate::stage::{Made, Manners, Stage};
@@ -92,6 +93,25 @@ impl FakeStage {
         world.servers[place].exit_empty = false;
         drop(world);
         stage
+    }
+
+    pub(crate) fn set_owner(&self, made: &Made, owner: &OwnerId) {
+        let mut world = self.tmux.world();
+        let session = world.listening(&self.socket()).session_mut(&made.session);
+        let name = OptionName::Owner.render();
+        session.options.insert(name, owner.to_string());
+    }
+
+    pub(crate) fn leave_mode(&self, made: &Made) {
+        let mut world = self.tmux.world();
+        let server = world.listening(&self.socket());
+        server.pane_mut(&made.pane).unwrap().modes = 0;
+    }
+
+    pub(crate) fn detach(&self, made: &Made) {
+        let mut world = self.tmux.world();
+        let session = world.listening(&self.socket()).session_mut(&made.session);
+        session.clients.clear();
     }
 
     fn sleeper(&self) -> Program {
@@ -207,7 +227,7 @@ impl Stage for FakeStage {
     async fn attach(&self, made: &Made, read_only: bool) {
         let mut world = self.tmux.world();
         let server = world.listening(&self.socket());
-        let session = server.sessions.iter_mut().find(|s| s.id == made.session);
-        session.unwrap().clients.push(Client { read_only });
+        let session = server.session_mut(&made.session);
+        session.clients.push(Client { read_only });
     }
 }

@@ -16,6 +16,7 @@ mod tmux;
 mod cases;
 mod fake;
 mod liar;
+mod once;
 mod real;
 mod stage;
 
@@ -56,6 +57,7 @@ contract! {
         an_argument_that_ends_in_a_semicolon_ends_no_command;
     guards:
         a_guard_sees_one_session,
+        an_option_is_set_to_what_its_target_shows,
         a_later_time_than_the_limit_is_refused,
         a_time_limit_needs_the_clock_option,
         an_absent_session_has_no_live_pane,

@@ -9,7 +9,7 @@ use the_loop::runner::{
     Address, DeliverOutcome, EnterState, FenceLost, Remains, RunnerError, TokenState,
 };
 
-use crate::rig::{Client, Rig, address, closed, item, message, open, pasted};
+use crate::rig::{Client, Rig, address, closed, item, message, open, option, pane, pasted};
 use crate::tmux::wait_for;
 
 async fn settled(rig: &Rig, address: &Address) {
@@ -21,21 +21,6 @@ async fn settled(rig: &Rig, address: &Address) {
         );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-fn option(rig: &Rig, address: &Address, name: &str) -> String {
-    let session = format!("={}:", address.name);
-    rig.tmux.ok(&[
-        "display-message",
-        "-p",
-        "-t",
-        &session,
-        &format!("#{{{name}}}"),
-    ])
-}
-
-fn pane(address: &Address) -> String {
-    address.target.as_ref().unwrap().pane.to_string()
 }
 
 #[tokio::test]
@@ -100,10 +85,16 @@ async fn the_next_text_waits_for_the_enter_of_the_one_before() {
 
     assert_eq!(outcome, Ok(DeliverOutcome::Held(HoldReason::EnterPending)));
     // What a person's copy mode, or a crash of tmux's timer, would leave is pressed again.
-    let state = rig.runner.settle_enter(&it, &open).await;
+    let state = rig
+        .runner
+        .settle_enter(&it, Some(DeliveryId(1)), &open)
+        .await;
     assert_eq!(state, Ok(EnterState::Settled));
     rig.typed(1, &pasted("first"));
-    let state = rig.runner.settle_enter(&it, &open).await;
+    let state = rig
+        .runner
+        .settle_enter(&it, Some(DeliveryId(1)), &open)
+        .await;
     assert_eq!(state, Ok(EnterState::Settled));
     let outcome = rig.runner.deliver(&it, &message(2, "second"), &open).await;
     assert_eq!(outcome, Ok(DeliverOutcome::Delivered));
@@ -189,23 +180,6 @@ async fn a_person_who_scrolls_is_not_disturbed_but_a_spectator_does_not_count() 
     let _spectator = Client::attach(&rig, &it, &["-r"]);
     let outcome = rig.runner.deliver(&it, &message(1, "text"), &open).await;
     assert_eq!(outcome, Ok(DeliverOutcome::Delivered));
-    assert_eq!(rig.typed(1, "\r"), pasted("text"));
-}
-
-#[tokio::test]
-async fn an_enter_that_met_copy_mode_is_pressed_later() {
-    let rig = Rig::new();
-    let it = rig.start_recorder(1).await;
-    let mut slow = message(1, "text");
-    slow.submit_gap = Duration::from_millis(200);
-    rig.runner.deliver(&it, &slow, &open).await.unwrap();
-    rig.tmux.ok(&["copy-mode", "-t", &pane(&it)]);
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    assert_eq!(option(&rig, &it, "@loop_enter"), "1", "withheld");
-
-    let state = rig.runner.settle_enter(&it, &open).await;
-
-    assert_eq!(state, Ok(EnterState::Settled));
     assert_eq!(rig.typed(1, "\r"), pasted("text"));
 }
 

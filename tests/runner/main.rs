@@ -12,6 +12,7 @@ mod tmux;
 mod clearing;
 mod delivering;
 mod ending;
+mod entering;
 mod probing;
 mod rig;
 mod silence;

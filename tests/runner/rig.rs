@@ -14,8 +14,9 @@ use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
 use the_loop::process::ticket;
 use the_loop::runner::{
-    Address, Answer, BoxFuture, FenceLost, Invocation, Limits, LocalMachine, Message, Probe,
-    RealTmux, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxRunner, TmuxServer, Unanswered,
+    Address, Answer, BoxFuture, FenceLost, Invocation, Limits, Listener, LocalMachine, Message,
+    Probe, RealTmux, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxRunner, TmuxServer,
+    Unanswered,
 };
 
 use crate::tmux::{PATIENCE, PrivateTmux, wait_for};
@@ -39,6 +40,8 @@ pub(crate) enum Loss {
     None,
     /// tmux never sees it.
     Unasked,
+    /// The client reaches nobody, and when it has ended somebody listens.
+    TooEarly,
 }
 
 impl TmuxServer for FlakyTmux {
@@ -47,6 +50,12 @@ impl TmuxServer for FlakyTmux {
         match loss {
             Some(Loss::Unasked) => Err(Unanswered::NoVerdict {
                 detail: "lost by the test".to_owned(),
+            }),
+            Some(Loss::TooEarly) => Ok(Answer {
+                status: 1,
+                output: String::new(),
+                words: "error connecting to the socket (No such file or directory)".to_owned(),
+                listener: Listener::Present,
             }),
             Some(Loss::None) | None => self.real.call(invocation).await,
         }
@@ -308,6 +317,22 @@ pub(crate) fn open() -> BoxFuture<Result<(), FenceLost>> {
 /// A fence of work that somebody took over.
 pub(crate) fn closed() -> BoxFuture<Result<(), FenceLost>> {
     Box::pin(std::future::ready(Err(FenceLost::Taken)))
+}
+
+/// What a format shows of the session and its active pane.
+pub(crate) fn option(rig: &Rig, address: &Address, name: &str) -> String {
+    let session = format!("={}:", address.name);
+    rig.tmux.ok(&[
+        "display-message",
+        "-p",
+        "-t",
+        &session,
+        &format!("#{{{name}}}"),
+    ])
+}
+
+pub(crate) fn pane(address: &Address) -> String {
+    address.target.as_ref().unwrap().pane.to_string()
 }
 
 pub(crate) fn runs(address: &Address) -> bool {

@@ -4,7 +4,7 @@ use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
 use the_loop::runner::{Probe, Remains, Unanswered};
 
-use crate::rig::{Rig, address};
+use crate::rig::{Loss, Rig, address, open, spawned};
 use crate::tmux::wait_for;
 
 #[tokio::test]
@@ -52,4 +52,32 @@ async fn a_server_that_is_gone_leaves_a_free_name() {
         rig.runner.probe(&address(2)).await,
         Probe::Dead(Remains::NameFree)
     );
+}
+
+#[tokio::test]
+async fn a_server_that_another_process_is_starting_is_asked_once_more() {
+    let rig = Rig::new();
+    rig.start(2, "exec sleep 600").await;
+    // The look before the spawn comes too early, and the creation that may start no server as well.
+    for losses in [vec![Loss::TooEarly], vec![Loss::Unasked, Loss::TooEarly]] {
+        let runner = rig.another(losses);
+        let plan = rig.plan(1, "exec sleep 600");
+
+        let pane = spawned(runner.spawn(&plan, &open, &|_| {}).await.unwrap());
+
+        let id = pane.session_id.to_string();
+        rig.tmux.ok(&["kill-session", "-t", &id]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_not_asked_for_ever() {
+    let rig = Rig::new();
+    rig.start(2, "exec sleep 600").await;
+    let runner = rig.another(vec![Loss::TooEarly, Loss::TooEarly]);
+
+    let probe = runner.probe(&address(1)).await;
+
+    let unreachable = matches!(probe, Probe::Unknown(Unanswered::Unreachable { .. }));
+    assert!(unreachable, "{probe:?}");
 }

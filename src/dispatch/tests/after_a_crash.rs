@@ -4,7 +4,6 @@ use std::os::unix::fs::DirBuilderExt;
 
 use super::*;
 use crate::model::{AfterEnd, Ending, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
-use crate::runner::{Field, OptionName};
 use crate::store::NewAttempt;
 
 fn boot(name: &str) -> BootId {
@@ -343,7 +342,7 @@ fn occupied(
         [TmuxCommand::DisplayMessage { fields, .. }] if fields.iter().any(asks_for_token) => {
             no_server(call)
         }
-        [TmuxCommand::DisplayMessage { .. }] => said(format!("loop-is|$3|{owner}|0|\n")),
+        [TmuxCommand::DisplayMessage { .. }] => outstanding(owner, 0, ""),
         _ => one_pane("/nowhere/socket", owner),
     }
 }

@@ -5,6 +5,7 @@
 
 mod after_a_crash;
 mod broken;
+mod entering;
 mod given_up;
 mod occupied;
 mod order;
@@ -28,7 +29,9 @@ use crate::model::{
     ItemKind, Login, OwnerId, ProcessId, Session, Source, TmuxSocket, TmuxTarget,
 };
 use crate::process::identity::{boot_id, own};
-use crate::runner::{Answer, Invocation, Limits, Listener, LocalMachine, TmuxCommand, Unanswered};
+use crate::runner::{
+    Answer, Field, Invocation, Limits, Listener, LocalMachine, OptionName, TmuxCommand, Unanswered,
+};
 use crate::store::{
     Acceptance, Arrival, ArrivalOutcome, Claim, Disposition, ItemSighting, NewSession, Registered,
     SessionChange, Settlement, Track,
@@ -414,6 +417,17 @@ fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
         "loop-is|{}|{}|{}|{value}\n",
         target.server.pid, target.session_id, session.owner
     ))
+}
+
+/// Answers who has a session, whether a mode lies over it, and the delivery whose Enter is due.
+fn outstanding(owner: &OwnerId, mode: u32, delivery: &str) -> Result<Answer, Unanswered> {
+    said(format!("loop-is|$3|{owner}|{mode}|{delivery}||agent\n"))
+}
+
+fn asks_for_enter(invocation: &Invocation) -> bool {
+    let is_enter = |field: &Field| *field == Field::Option(OptionName::Enter);
+    matches!(&invocation.commands[..], [TmuxCommand::DisplayMessage { fields, .. }]
+        if fields.iter().any(is_enter))
 }
 
 /// Answers a look at a server whose one pane, this process, is the host of a spawn.

@@ -64,13 +64,7 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
         .unwrap();
     world.command(comment(ITEM, 2)).await;
     let event = world.comment(ITEM, 3).await;
-    world.tmux(move |call| {
-        if is_paste(call) {
-            said("loop-done|1\n".to_owned())
-        } else {
-            token(&session, "")
-        }
-    });
+    world.tmux(takes_everything(session));
 
     let worked = tokio::time::timeout(Duration::from_secs(20), world.work());
     worked.await.expect("it does not go round in circles");
@@ -96,61 +90,12 @@ async fn the_first_answer_of_a_silent_tmux_lets_everything_go_on() {
         };
         deduper.release(&claim, held).await.unwrap();
     }
-    world.tmux(move |call| {
-        if is_paste(call) {
-            said("loop-done|1\n".to_owned())
-        } else {
-            token(&session, "")
-        }
-    });
+    world.tmux(takes_everything(session));
 
     world.work().await;
 
     assert_eq!(world.state(first).await, DeliveryState::Delivered);
     assert_eq!(world.attempts(second).await, 1, "it did not wait");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_enter_is_pressed_however_long_somebody_scrolls() {
-    let owner = OwnerId::mint();
-    let name = ITEM.parse::<crate::model::WorkItemRef>().unwrap();
-    let address = Address {
-        name: name.session_name().unwrap(),
-        owner: Some(owner.clone()),
-        target: Some(target(Agent::Runs)),
-    };
-    let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let (count, shown) = (Arc::clone(&asked), owner.clone());
-    let script: Script = Box::new(move |call| {
-        if call.commands.len() == 2 {
-            return said("loop-is|1\nloop-client|0\n".to_owned());
-        }
-        let look = count.fetch_add(1, Ordering::SeqCst);
-        let (mode, enter) = if look < 40 { ("1", "7") } else { ("0", "") };
-        said(format!("loop-is|$3|{shown}|{mode}|{enter}\n"))
-    });
-    let runner = TmuxRunner::new(
-        ScriptedTmux(Arc::new(Mutex::new(script))),
-        LocalMachine::new("/nowhere".into()),
-        TmuxSocket::Default,
-        Limits::default(),
-    );
-    let watched = Arc::new(enter::Watched::default());
-    assert!(watched.begin(&owner));
-    assert!(!watched.begin(&owner), "one watch per session");
-
-    enter::watch(
-        Arc::new(runner),
-        address,
-        owner.clone(),
-        Duration::from_millis(150),
-        Arc::clone(&watched),
-        CancellationToken::new(),
-    )
-    .await;
-
-    assert_eq!(asked.load(Ordering::SeqCst), 41);
-    assert!(watched.begin(&owner), "the watch is over");
 }
 
 /// A world whose agent takes its Enter soon after the text.
@@ -165,6 +110,8 @@ fn takes_everything(session: Session) -> impl FnMut(&Invocation) -> Result<Answe
     move |call| {
         if is_paste(call) {
             said("loop-done|1\n".to_owned())
+        } else if asks_for_enter(call) {
+            outstanding(&session.owner, 0, "")
         } else {
             token(&session, "")
         }

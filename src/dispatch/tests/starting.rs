@@ -18,10 +18,7 @@ async fn an_enter_that_a_daemon_left_outstanding_is_pressed_at_the_next_start() 
     let pressed = Arc::new(AtomicU32::new(0));
     let presses = Arc::clone(&pressed);
     world.tmux(move |call| match &call.commands[..] {
-        [TmuxCommand::DisplayMessage { .. }] => {
-            let owner = &session.owner;
-            said(format!("loop-is|$3|{owner}|0|7\n"))
-        }
+        [TmuxCommand::DisplayMessage { .. }] => outstanding(&session.owner, 0, "7"),
         [TmuxCommand::IfShell { .. }] => {
             presses.fetch_add(1, Ordering::SeqCst);
             said("loop-done\n".to_owned())

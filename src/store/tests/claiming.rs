@@ -385,6 +385,7 @@ async fn no_step_of_a_delivery_reads_what_is_settled() {
     for statement in [
         claims::LOOK,
         claims::CLAIM_OLDEST_DUE,
+        claims::LOOK_AT_THIS_ONE,
         claims::CLAIM_THIS_ONE,
         deduper::NEXT_DUE,
         settle::SETTLE,

@@ -168,3 +168,19 @@ async fn old_texts_are_forgotten_but_not_their_keys_nor_what_may_be_tried_again(
     );
     assert!(world.claim().await.is_some());
 }
+
+#[tokio::test]
+async fn a_command_that_waits_for_its_item_takes_no_lock() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let first = world.comment("o/r#1").await;
+    let second = world.comment("o/r#1").await;
+    assert_eq!(world.claimed().await.first().id, first);
+    let file = sqlx::sqlite::SqliteConnectOptions::new().filename(&*world.store.path);
+    let other = SqlitePool::connect_with(file).await.unwrap();
+    let _lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+
+    let claim = world.store.deduper().claim(second, &owner(2)).await;
+
+    assert!(claim.unwrap().is_none());
+}

@@ -80,6 +80,23 @@ pub(crate) async fn a_guard_sees_one_session(stage: &impl Stage) {
     }
 }
 
+/// Of the pane that is named, though another is in front.
+pub(crate) async fn an_option_is_set_to_what_its_target_shows(stage: &impl Stage) {
+    let made = make_some(stage, 1).await;
+    stage.persons_pane(&made);
+    let target = || Target::Pane(made.pane.clone());
+    let setting = Setting::Shown(OptionName::EnterProgram, Field::PanePid);
+
+    let answer = ask(stage, vec![set(&made, Scope::Session, setting)]).await;
+
+    assert_eq!(answer.status, 0, "{answer:?}");
+    let fields = [Field::Option(OptionName::EnterProgram)];
+    assert_eq!(
+        shown(stage, target(), &fields).await,
+        [made.pid.to_string()]
+    );
+}
+
 pub(crate) async fn a_later_time_than_the_limit_is_refused(stage: &impl Stage) {
     let made = make_some(stage, 1).await;
     let target = || Target::Session(made.session.clone());

@@ -143,6 +143,11 @@ impl Server {
         })
     }
 
+    pub(crate) fn session_mut(&mut self, id: &TmuxSessionId) -> &mut Session {
+        let session = self.sessions.iter_mut().find(|s| s.id == *id);
+        session.unwrap()
+    }
+
     pub(crate) fn pane_mut(&mut self, id: &PaneId) -> Option<&mut Pane> {
         let mut panes = self.sessions.iter_mut().flat_map(|s| s.panes.iter_mut());
         panes.find(|pane| pane.id == *id)
