@@ -211,19 +211,12 @@ impl Queue {
     }
 
     /// Gives what other versions of the program gave up a full budget again, once per version
-    /// (AC11). First spawns stay given up, and so does a paste that may still take effect.
+    /// (AC11), and says so of each just before the commit. First spawns stay given up, and so does a
+    /// paste that may still take effect.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was re-armed.
-    pub async fn rearm_given_up(&self, running: &str) -> Result<Vec<Rearmed>, StoreError> {
-        self.rearm_given_up_saying(running, |_| {}).await
-    }
-
-    /// Re-arms them, and says so of each just before the commit.
-    ///
-    /// # Errors
-    /// As [`rearm_given_up`](Self::rearm_given_up).
-    pub async fn rearm_given_up_saying(
+    pub async fn rearm_given_up(
         &self,
         running: &str,
         say: impl FnMut(&Rearmed) + Send,

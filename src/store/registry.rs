@@ -5,7 +5,7 @@ use sqlx::SqliteConnection;
 
 use super::claim::Claim;
 use super::claims;
-use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
+use super::effects::{self, NewAttempt, NewSession, Registered};
 use super::error::Fault;
 use super::items;
 use super::rows::ControlRecord;
@@ -107,15 +107,6 @@ impl SessionRegistry {
         found
             .await
             .map_err(self.store.explain("looking for closed sessions"))
-    }
-
-    /// Returns a session by its number.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn get(&self, session: i64) -> Result<Option<Session>, StoreError> {
-        let found = async { sessions::by_id(&mut *self.reader().await?, session).await };
-        found.await.map_err(self.store.explain("reading a session"))
     }
 
     /// Returns the newest session of a work item, open or closed.
@@ -344,19 +335,6 @@ impl SessionRegistry {
             tx.commit().await.map_err(Fault::from)
         };
         done.await.map_err(self.store.explain("giving a spawn up"))
-    }
-
-    /// Changes a session without the end of a claim: for what a person does, or what was noticed.
-    ///
-    /// # Errors
-    /// [`StoreError::SessionMoved`] when the session is not in a state that allows it.
-    pub async fn change(&self, change: &SessionChange) -> Result<(), StoreError> {
-        let done = async {
-            let mut tx = self.store.begin().await?;
-            effects::apply(&mut tx, change, self.store.now_ms()).await?;
-            tx.commit().await.map_err(Fault::from)
-        };
-        done.await.map_err(self.store.explain("changing a session"))
     }
 
     /// Forgets sessions, command and queue of these work items: of all, or of none.

@@ -314,7 +314,7 @@ impl Daemon {
             });
         };
         let queue = self.services.store.queue();
-        if let Err(error) = queue.rearm_given_up_saying(version, say).await {
+        if let Err(error) = queue.rearm_given_up(version, say).await {
             tracing::error!("cannot look for events that another version gave up: {error}");
         }
     }

@@ -130,13 +130,10 @@ async fn reopening_forgets_the_command_keeps_the_baseline_and_arms_anew() {
         .await
         .unwrap();
     world.delivered(&claim).await;
-    assert!(
-        ledger
-            .item(&item("o/r#1"))
-            .await
-            .unwrap()
-            .unwrap()
-            .is_started()
+    let row = ledger.item(&item("o/r#1")).await.unwrap().unwrap();
+    assert_eq!(
+        row.control.unwrap().command,
+        crate::model::ControlCommand::Start
     );
     world.see(closed("o/r#1", 10)).await;
 
@@ -240,13 +237,9 @@ async fn a_renamed_repository_keeps_its_items_and_sessions_their_names() {
     assert!(!seen.first_sight);
     assert_eq!(seen.item.id, before.id);
     assert_eq!(seen.item.item, item("o/new#1"));
-    let session = world
-        .store
-        .registry()
-        .get(session.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let renamed = world.latest("o/new#1").await.unwrap();
+    assert_eq!(renamed.id, session.id);
+    let session = renamed;
     assert_eq!(session.work_item, item("o/new#1"));
     assert_eq!(session.minted_ref, item("o/old#1"));
 }
