@@ -310,9 +310,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             EndOutcome::NotOurs => {
                 Some("it was not started by the-loop, so it is not ended by it".to_owned())
             }
-            EndOutcome::Ended(_) | EndOutcome::AlreadyEnded(_) | EndOutcome::EndedUnrecorded => {
-                None
-            }
+            EndOutcome::Ended => None,
         };
         let mut said = vec![records::terminated(claim, session, &name, still.clone())];
         if keep || still.is_some() {
