@@ -113,14 +113,12 @@ async fn reset_all(
     for report in &reports {
         services.log.emit(&Decision::SessionReset {
             work_item: report.item.clone(),
-            actor: None,
+            actor: steer::operator(),
             removed: removed(report),
             was_live: report
                 .sessions
                 .iter()
                 .any(|session| session.status.is_open()),
-            found: true,
-            error: None,
         });
     }
     Ok(reports)

@@ -190,8 +190,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
         since: Option<DateTime<Utc>>,
     ) -> Result<(), WorkError> {
+        let place = self.place(claim).await;
         let say = |waiting| {
-            let record = records::dropped_waiting(claim, &waiting, reason);
+            let record = records::dropped_waiting(claim, &waiting, &place, reason);
             self.log.emit(&record);
         };
         self.deduper.drop_queued(claim, reason, since, say).await?;
@@ -205,6 +206,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Claim,
         reason: DropReason,
     ) -> Result<(), WorkError> {
+        let place = self.place(claim).await;
         for earlier in self.deduper.earlier_commands(claim).await? {
             if self.is_start(&earlier.event)
                 && self
@@ -212,8 +214,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     .drop_waiting(claim, earlier.delivery, reason)
                     .await?
             {
-                self.log
-                    .emit(&records::dropped_waiting(claim, &earlier, reason));
+                let record = records::dropped_waiting(claim, &earlier, &place, reason);
+                self.log.emit(&record);
             }
         }
         Ok(())
@@ -335,10 +337,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
         match error {
             RunnerError::FenceLost(_) => Err(WorkError::Lost),
-            RunnerError::Unanswered(_) => Ok(Err(Conclusion::Held {
-                reason: HoldReason::TmuxSilent,
-                again: LOOK_AGAIN_SOON,
-            })),
+            RunnerError::Unanswered(_) => Ok(Err(Conclusion::held(
+                HoldReason::TmuxSilent,
+                LOOK_AGAIN_SOON,
+            ))),
             other => Ok(Err(Conclusion::failed(Step::Delivery, other))),
         }
     }

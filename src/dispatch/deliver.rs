@@ -155,10 +155,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if road != Road::IntoOccupant
             && let Some(rest) = self.until_ready(session, harness.ready_delay())
         {
-            return Ok(Conclusion::Held {
-                reason: HoldReason::Starting,
-                again: rest,
-            });
+            return Ok(Conclusion::held(HoldReason::Starting, rest));
         }
         let text = self.prompts().message(
             &claim.item.item,
@@ -212,10 +209,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 if reason == HoldReason::EnterPending {
                     self.press_enter_later(address, Duration::ZERO);
                 }
-                Ok(Conclusion::Held {
-                    reason,
-                    again: LOOK_AGAIN_SOON,
-                })
+                Ok(Conclusion::held(reason, LOOK_AGAIN_SOON))
             }
             Err(RunnerError::Changed { .. } | RunnerError::NotAdopted { .. })
                 if road == Road::Straight =>
@@ -309,14 +303,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// A hold until what was asked can be answered.
     fn waits_for(why: &Unanswered) -> Conclusion {
-        let (reason, again) = match why {
-            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next),
-            Unanswered::AgentOutlivesSession { .. } => (HoldReason::AgentOutlivesSession, SILENCE),
-            _ => (HoldReason::TmuxSilent, SILENCE),
+        let (reason, again, detail) = match why {
+            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next, None),
+            Unanswered::AgentOutlivesSession { .. } => {
+                let which = Some(why.to_string());
+                (HoldReason::AgentOutlivesSession, SILENCE, which)
+            }
+            other => (HoldReason::TmuxSilent, SILENCE, Some(other.to_string())),
         };
         Conclusion::Held {
             reason,
             again: again.clamp(LOOK_AGAIN_SOON, SILENCE),
+            detail,
         }
     }
 

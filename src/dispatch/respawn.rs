@@ -216,10 +216,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a respawn is not resolved yet: {why}");
-                Ok(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                })
+                Ok(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN))
             }
         }
     }
@@ -297,10 +294,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {why}");
-                return Ok(Err(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                }));
+                return Ok(Err(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN)));
             }
             _ => self.registry.abandon_attempt(claim, session.id).await?,
         }

@@ -201,11 +201,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             SessionStatus::Paused if claim.received_at > session.status_since => {
                 Ok(Conclusion::Dropped(DropReason::SessionPaused))
             }
-            SessionStatus::Paused => Ok(Conclusion::Held {
-                reason: HoldReason::SessionPaused,
+            SessionStatus::Paused => {
                 // A resume wakes it.
-                again: LONGEST_WAIT,
-            }),
+                Ok(Conclusion::held(HoldReason::SessionPaused, LONGEST_WAIT))
+            }
             SessionStatus::Spawning if session.boot_delivery != Some(claim.first().id) => {
                 match self.settle_orphan(claim, &session).await? {
                     Some(conclusion) => Ok(conclusion),

@@ -73,8 +73,6 @@ words! {
         Stopped,
         /// It was remembered; nothing had to be done.
         Noop,
-        /// It could not be carried out.
-        Failed,
     }
 }
 
@@ -152,13 +150,8 @@ impl Decision {
                 effect: Effect::Spawned,
                 ..
             } => Level::Debug,
-            Self::ControlCommand {
-                effect: Effect::Failed,
-                ..
-            }
-            | Self::PollerStopped { error: Some(_), .. } => Level::Error,
-            Self::SessionHarnessTerminated { ok: false, .. }
-            | Self::SessionReset { error: Some(_), .. } => Level::Warning,
+            Self::PollerStopped { error: Some(_), .. } => Level::Error,
+            Self::SessionHarnessTerminated { ok: false, .. } => Level::Warning,
             Self::PollCycle {
                 failures, errors, ..
             } if *failures > 0 || !errors.is_empty() => Level::Warning,

@@ -144,7 +144,7 @@ vocabulary! {
     DispatchError = "dispatch.error", Error { #[serde(flatten)] about: About, error: String, will_retry: bool }
 
     /// A control command was carried out, or remembered.
-    ControlCommand = "control.command", Info | Debug | Error {
+    ControlCommand = "control.command", Info | Debug {
         work_item: WorkItemRef,
         command: ControlCommand,
         via: ControlOrigin,
@@ -152,7 +152,6 @@ vocabulary! {
         actor: Option<Login>,
         delivery: Option<DeliveryId>,
         key: Option<EventKey>,
-        error: Option<String>,
     }
     /// A control command was refused; nothing of it is remembered.
     ControlRejected = "control.rejected", Warning {
@@ -239,14 +238,12 @@ vocabulary! {
         merged: bool,
         delivery: Option<DeliveryId>,
     }
-    /// Everything recorded about a work item was forgotten, or nothing was.
-    SessionReset = "session.reset", Info | Warning {
+    /// Everything recorded about a work item was forgotten.
+    SessionReset = "session.reset", Info {
         work_item: WorkItemRef,
         actor: Option<Login>,
         removed: Vec<String>,
         was_live: bool,
-        found: bool,
-        error: Option<String>,
     }
 
     /// One look at every watched repository is over.
@@ -297,7 +294,7 @@ vocabulary! {
     /// A poller watches.
     PollerStarted = "poller.started", Info { version: String, interval_seconds: u64, repos: Vec<RepoRef>, once: bool }
     /// A poller ended.
-    PollerStopped = "poller.stopped", Info | Error { cycles: u64, signal: Option<String>, error: Option<String> }
+    PollerStopped = "poller.stopped", Info | Error { cycles: u64, error: Option<String> }
     /// Another poller holds this state; this one did not start.
     PollerBlocked = "poller.blocked", Warning { holder: Option<i32>, lock: String }
 }

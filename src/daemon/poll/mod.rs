@@ -120,7 +120,6 @@ pub async fn run_poll(
     let ended = ended.unwrap_or_else(|panicked| Err(panicked.into()));
     daemon.services.log.emit(&Decision::PollerStopped {
         cycles: tally.cycles(),
-        signal: None,
         error: ended.as_ref().err().map(ToString::to_string),
     });
     daemon.services.store.close().await;
