@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 pub use discover::{Environment, FoundBy, VARIABLE};
 pub use event_log::EventLog;
 pub use github::{GitHub, Integrations};
-pub use harnesses::{CLAUDE, EnvValue, HarnessConfig, HarnessKind, SESSION_ID_PLACEHOLDER};
+pub use harnesses::{CLAUDE, EnvValue, HarnessConfig, SESSION_ID_PLACEHOLDER};
 pub use load::{ConfigError, Loaded};
 pub use polling::{Monitor, Polling, Source};
 pub use problem::{Place, Problem, Problems, display_path, table};

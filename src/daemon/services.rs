@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use super::host_id::{self, HostIdError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, InteractionMode};
+use crate::config::Config;
 use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use crate::eventlog::{EventLog, Rotation};
 use crate::github::{Endpoint, GitHub, GitHubError, Limits, TokenSource};
@@ -19,7 +19,7 @@ use crate::process::detach::own_program;
 use crate::process::find_program;
 use crate::process::identity::{boot_id, own};
 use crate::process::table_lock::{TableLock, TableLockError};
-use crate::routing::prompt::{Interaction, Prompts, Template, UnknownPlaceholder};
+use crate::routing::prompt::{Prompts, Template, UnknownPlaceholder};
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer, Unanswered, Version};
 use crate::store::{ClaimOwner, Store, StoreError};
 
@@ -216,15 +216,11 @@ fn prompts(config: &Config) -> Result<Prompts, ServiceError> {
                 source,
             })
     };
-    let interaction = match config.routing.interaction {
-        InteractionMode::WorkItem => Interaction::WorkItem,
-        InteractionMode::Cli => Interaction::Cli,
-    };
     let routing = &config.routing;
     Ok(Prompts::new(
         template(&routing.prompt_template)?,
         template(&routing.spawn_prompt_template)?,
-        interaction,
+        routing.interaction,
     ))
 }
 

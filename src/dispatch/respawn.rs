@@ -9,7 +9,7 @@ use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::Repeat;
-use crate::harness::{Harness, Launch};
+use crate::harness::Harness;
 use crate::model::{
     Ending, HarnessSessionId, HoldReason, OwnerId, RespawnAttempt, Session, SessionName, TmuxTarget,
 };
@@ -68,9 +68,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             repeat,
             ended,
         };
-        if let Some(launch) = self.resumption(&respawn, &harness) {
+        if let Some(argv) = self.resumption(&respawn, &harness) {
             let (owner, ran) = self
-                .respawn_once(&respawn, &harness, launch, Conversation::Resumed)
+                .respawn_once(&respawn, &harness, argv, Conversation::Resumed)
                 .await?;
             // Only a harness that gave up by itself says that it cannot resume. After anything else the
             // conversation is kept for the next attempt.
@@ -89,21 +89,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .emit(&records::resume_failed(claim, &respawn.session, &error));
         }
         respawn.session.harness_session_id = HarnessSessionId::mint();
-        let launch = harness.fresh(&respawn.session.harness_session_id);
+        let argv = harness.fresh(&respawn.session.harness_session_id);
         let (owner, ran) = self
-            .respawn_once(&respawn, &harness, launch, Conversation::Fresh)
+            .respawn_once(&respawn, &harness, argv, Conversation::Fresh)
             .await?;
         self.after_respawn(respawn, owner, ran, Conversation::Fresh)
             .await
     }
 
     /// Returns how to resume the session's conversation, or says why it cannot be.
-    fn resumption(&self, respawn: &Respawn<'_>, harness: &Harness) -> Option<Launch> {
+    fn resumption(&self, respawn: &Respawn<'_>, harness: &Harness) -> Option<Vec<String>> {
         if !self.config().routing.tmux.resume_on_respawn {
             return None;
         }
-        let launch = harness.resume(&respawn.session.harness_session_id);
-        if launch.is_none() {
+        let argv = harness.resume(&respawn.session.harness_session_id);
+        if argv.is_none() {
             let error = format!(
                 "{} cannot resume a conversation; a fresh one begins",
                 harness.name()
@@ -114,14 +114,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 &error,
             ));
         }
-        launch
+        argv
     }
 
     async fn respawn_once(
         &self,
         respawn: &Respawn<'_>,
         harness: &Harness,
-        launch: Launch,
+        argv: Vec<String>,
         conversation: Conversation,
     ) -> Result<(OwnerId, Ran), WorkError> {
         let Respawn {
@@ -157,7 +157,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             address: Self::address(session, name),
             minted: &session.minted_ref,
             harness,
-            launch,
+            argv,
             cwd: session.cwd.clone(),
             prompt,
             boot,

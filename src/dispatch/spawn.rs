@@ -88,7 +88,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             },
             minted: &session.minted_ref,
             harness,
-            launch: harness.fresh(&session.harness_session_id),
+            argv: harness.fresh(&session.harness_session_id),
             cwd: session.cwd.clone(),
             prompt,
             boot: claim.message(),

@@ -12,33 +12,23 @@ pub use template::{PLACEHOLDERS, Placeholder, Template, UnknownPlaceholder};
 
 use message::{Values, header};
 
+use crate::config::InteractionMode;
 use crate::eventlog::Repeat;
 use crate::model::{Event, WorkItemRef};
 
 /// The longest message, in bytes, that is pasted or passed as an argument; a longer one goes by file.
 pub const INLINE_LIMIT: usize = 32 * 1024;
 
-/// Where the agent asks what it needs to know (`routing.interaction.mode`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Interaction {
-    /// On the work item.
-    #[default]
-    WorkItem,
-    /// In its terminal.
-    Cli,
-}
-
-impl Interaction {
-    fn directive(self) -> &'static str {
-        match self {
-            Self::WorkItem => {
-                "Nobody watches this terminal. When you need a decision, ask in a comment on the work item, then\n\
-                 stop and wait: the answer comes in here."
-            }
-            Self::Cli => {
-                "Somebody watches this terminal. When you need a decision, ask here and wait; then write on the\n\
-                 work item what was decided."
-            }
+/// Tells the agent where to ask what it needs to know.
+fn directive(interaction: InteractionMode) -> &'static str {
+    match interaction {
+        InteractionMode::WorkItem => {
+            "Nobody watches this terminal. When you need a decision, ask in a comment on the work item, then\n\
+             stop and wait: the answer comes in here."
+        }
+        InteractionMode::Cli => {
+            "Somebody watches this terminal. When you need a decision, ask here and wait; then write on the\n\
+             work item what was decided."
         }
     }
 }
@@ -48,12 +38,12 @@ impl Interaction {
 pub struct Prompts {
     event: Template,
     spawn: Template,
-    interaction: Interaction,
+    interaction: InteractionMode,
 }
 
 impl Default for Prompts {
     fn default() -> Self {
-        Self::new(None, None, Interaction::default())
+        Self::new(None, None, InteractionMode::default())
     }
 }
 
@@ -61,7 +51,11 @@ impl Prompts {
     /// Takes the operator's templates (`routing.promptTemplate`, `routing.spawnPromptTemplate`), or the
     /// built-in ones.
     #[must_use]
-    pub fn new(event: Option<Template>, spawn: Option<Template>, interaction: Interaction) -> Self {
+    pub fn new(
+        event: Option<Template>,
+        spawn: Option<Template>,
+        interaction: InteractionMode,
+    ) -> Self {
         Self {
             event: event.unwrap_or_else(Template::builtin_event),
             spawn: spawn.unwrap_or_else(Template::builtin_spawn),
@@ -78,7 +72,7 @@ impl Prompts {
         rest: &[Event],
         repeat: Repeat,
     ) -> String {
-        let values = Values::new(work_item, first, rest, self.interaction.directive());
+        let values = Values::new(work_item, first, rest, directive(self.interaction));
         message::whole(
             &header(work_item, first, rest),
             &self.event.render(&values),
@@ -95,7 +89,7 @@ impl Prompts {
         rest: &[Event],
         repeat: Repeat,
     ) -> String {
-        let values = Values::new(work_item, first, rest, self.interaction.directive());
+        let values = Values::new(work_item, first, rest, directive(self.interaction));
         let header = message::spawn_header(work_item, first, rest);
         message::whole(&header, &self.spawn.render(&values), repeat)
     }
