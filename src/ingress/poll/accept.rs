@@ -84,7 +84,6 @@ impl RepoCycle<'_> {
                     merged: row.merged,
                 }
             }
-            Change::Bound => return,
         };
         self.poller.log.emit(&record);
     }

@@ -180,7 +180,7 @@ async fn a_bound_pull_request_feeds_its_issue_and_is_never_unbound() {
             ..pull("o/r#2", Some("o/r#1"))
         })
         .await;
-    assert_eq!(seen.changes, [Change::Bound, Change::Armed]);
+    assert_eq!(seen.changes, [Change::Armed]);
     assert_eq!(seen.deliveries, [], "the issue's session serves it");
     let again = world.see(pull("o/r#2", None)).await;
     assert_eq!(again.item.bound_to, Some(item("o/r#1")));
