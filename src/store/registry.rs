@@ -9,7 +9,7 @@ use super::effects::{self, NewAttempt, NewSession, Registered};
 use super::error::Fault;
 use super::items;
 use super::rows::ControlRecord;
-use super::sessions::{self, SessionFaces, session_columns};
+use super::sessions::{self, SessionFace, SessionFaces, session_columns};
 use super::{Store, StoreError};
 use crate::model::{
     BootId, DropReason, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef,
@@ -41,6 +41,18 @@ macro_rules! of_status {
     () => {
         " WHERE s.status = COALESCE($1, s.status) AND ($2 = 0 OR s.status <> 'closed') \
          ORDER BY s.id DESC"
+    };
+}
+
+/// A session, and what reached it last.
+macro_rules! face {
+    () => {
+        concat!(
+            "SELECT w.title, l.kind AS last_kind, l.actor AS last_actor, ",
+            session_columns!(),
+            " LEFT JOIN events l ON l.id = (SELECT d.event_id FROM deliveries d \
+             WHERE d.item_id = s.item_id AND d.state = 'delivered' ORDER BY d.number DESC LIMIT 1)"
+        )
     };
 }
 
@@ -114,13 +126,7 @@ impl SessionRegistry {
     /// # Errors
     /// When the database cannot be read.
     pub async fn latest(&self, item: &WorkItemRef) -> Result<Option<Session>, StoreError> {
-        let found = async {
-            Ok(sessions::all_of(&mut *self.reader().await?, item)
-                .await?
-                .into_iter()
-                .next())
-        };
-        found.await.map_err(self.store.explain("reading a session"))
+        Ok(self.latest_face(item).await?.map(|face| face.session))
     }
 
     /// Returns the sessions as lists show them.
@@ -129,20 +135,32 @@ impl SessionRegistry {
     /// When the database cannot be read.
     pub async fn faces(&self, filter: SessionFilter) -> Result<SessionFaces, StoreError> {
         let listed = async {
-            let rows = sqlx::query(concat!(
-                "SELECT w.title, l.kind AS last_kind, l.actor AS last_actor, ",
-                session_columns!(),
-                " LEFT JOIN events l ON l.id = (SELECT d.event_id FROM deliveries d \
-                 WHERE d.item_id = s.item_id AND d.state = 'delivered' ORDER BY d.number DESC LIMIT 1)",
-                of_status!()
-            ))
-            .bind(filter.status())
-            .bind(i64::from(filter == SessionFilter::Open))
-            .fetch_all(&self.store.readers)
-            .await?;
+            let rows = sqlx::query(concat!(face!(), of_status!()))
+                .bind(filter.status())
+                .bind(i64::from(filter == SessionFilter::Open))
+                .fetch_all(&self.store.readers)
+                .await?;
             sessions::faces(&rows)
         };
         listed.await.map_err(self.store.explain("listing sessions"))
+    }
+
+    /// Returns the newest session of a work item as lists show it.
+    ///
+    /// # Errors
+    /// When the database or the row cannot be read.
+    pub async fn latest_face(&self, item: &WorkItemRef) -> Result<Option<SessionFace>, StoreError> {
+        let found = async {
+            let row = sqlx::query(concat!(
+                face!(),
+                " WHERE w.ref_key = $1 ORDER BY s.id DESC LIMIT 1"
+            ))
+            .bind(item.key())
+            .fetch_optional(&self.store.readers)
+            .await?;
+            row.as_ref().map(sessions::face).transpose()
+        };
+        found.await.map_err(self.store.explain("reading a session"))
     }
 
     /// Counts the open sessions, whether or not their rows can be read.
