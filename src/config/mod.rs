@@ -36,7 +36,7 @@ pub use event_log::EventLog;
 pub use github::{GitHub, Integrations};
 pub use harnesses::{CLAUDE, EnvValue, HarnessConfig, SESSION_ID_PLACEHOLDER};
 pub use load::{ConfigError, Loaded};
-pub use polling::{Monitor, Polling, Source};
+pub use polling::{Monitor, Polling, WatchedRepos};
 pub use problem::{Place, Problem, Problems, display_path, table};
 pub use routing::{Control, InteractionMode, Routing, SpawnPolicy, Tmux};
 pub use show::{Origin, Origins, Setting};

@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use super::Shared;
 use super::error::WorkError;
 use super::records::{self, Place};
-use crate::eventlog::{Decision, Repeat};
-use crate::model::{Class, DropReason, HoldReason};
+use crate::eventlog::Decision;
+use crate::model::{Class, DropReason, HoldReason, Repeat};
 use crate::runner::{Machine, TmuxServer};
 use crate::store::{Claim, ClaimedDelivery, Rearm, Release, SessionChange, Settlement};
 

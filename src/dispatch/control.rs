@@ -14,10 +14,10 @@ use super::fence::fence;
 use super::records;
 use super::work::LOOK_AGAIN_SOON;
 use crate::config::SpawnPolicy;
-use crate::eventlog::{Decision, Effect, Repeat};
+use crate::eventlog::{Decision, Effect};
 use crate::model::{
-    ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Session,
-    SessionStatus, TmuxFate,
+    ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Repeat,
+    Session, SessionStatus, TmuxFate,
 };
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Cleared, EndOutcome, Machine, RunnerError, TmuxServer};

@@ -11,9 +11,8 @@ use super::error::WorkError;
 use super::fence::fence;
 use super::work::LOOK_AGAIN_SOON;
 use super::{message, records};
-use crate::eventlog::Repeat;
 use crate::harness::Harness;
-use crate::model::{HoldReason, Session, SessionName};
+use crate::model::{HoldReason, Repeat, Session, SessionName};
 use crate::process::identity::{Life, life_in};
 use crate::runner::{
     Address, DeliverOutcome, Machine, Message, RunnerError, TmuxServer, TokenState, Unanswered,

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, Repeat, SpawnFailure};
+use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, SpawnFailure};
 use crate::model::{
-    ControlCommand, Detail, DropReason, Ending, HarnessName, HoldReason, ItemKind, Session,
+    ControlCommand, Detail, DropReason, Ending, HarnessName, HoldReason, ItemKind, Repeat, Session,
     SessionName,
 };
 use crate::store::{Claim, ClaimedDelivery, Waiting};

@@ -8,10 +8,10 @@ use super::conclude::{Conclusion, Step};
 use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
 use super::{message, records};
-use crate::eventlog::Repeat;
 use crate::harness::Harness;
 use crate::model::{
-    Ending, HarnessSessionId, HoldReason, OwnerId, RespawnAttempt, Session, SessionName, TmuxTarget,
+    Ending, HarnessSessionId, HoldReason, OwnerId, Repeat, RespawnAttempt, Session, SessionName,
+    TmuxTarget,
 };
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};

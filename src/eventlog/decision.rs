@@ -106,16 +106,6 @@ words! {
     }
 }
 
-words! {
-    /// Whether a message may have been said before.
-    Repeat {
-        /// It was said once.
-        No,
-        /// The session died between paste and confirmation, so the agent may have read it twice.
-        Possible,
-    }
-}
-
 impl Decision {
     /// Returns how loud it is: the usual level of its type, unless its fields say otherwise.
     #[must_use]

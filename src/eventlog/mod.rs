@@ -22,7 +22,7 @@ mod vocabulary;
 mod writer;
 
 pub use append::Rotation;
-pub use decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
+pub use decision::{About, CloseReason, ControlOrigin, Effect, EventType, SpawnFailure};
 pub use describe::{Line, describe};
 pub use fields::{FIELDS, Field};
 pub use filter::{BadSince, Filter, parse_since};

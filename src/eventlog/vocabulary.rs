@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 use super::Level;
-use super::decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
+use super::decision::{About, CloseReason, ControlOrigin, Effect, EventType, SpawnFailure};
 use crate::model::{
     ControlCommand, DeliveryId, DropReason, EventKey, EventKind, HarnessName, HarnessSessionId,
-    HoldReason, ItemKind, Login, RepoRef, SessionName, WorkItemRef,
+    HoldReason, ItemKind, Login, Repeat, RepoRef, SessionName, WorkItemRef,
 };
 
 /// Tells whether a field has nothing to say, which leaves it out of the record.

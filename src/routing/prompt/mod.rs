@@ -13,8 +13,7 @@ pub use template::{PLACEHOLDERS, Placeholder, Template, UnknownPlaceholder};
 use message::{Values, header};
 
 use crate::config::InteractionMode;
-use crate::eventlog::Repeat;
-use crate::model::{Event, WorkItemRef};
+use crate::model::{Event, Repeat, WorkItemRef};
 
 /// The longest message, in bytes, that is pasted or passed as an argument; a longer one goes by file.
 pub const INLINE_LIMIT: usize = 32 * 1024;

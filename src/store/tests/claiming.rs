@@ -156,7 +156,7 @@ async fn work_on_an_event_makes_way_when_a_command_waits() {
 }
 
 #[track_caller]
-fn lost<T: std::fmt::Debug>(done: Result<T, StoreError>) {
+fn lost<T: std::fmt::Debug>(done: &Result<T, StoreError>) {
     assert!(matches!(done, Err(StoreError::Lost { .. })), "{done:?}");
 }
 
@@ -187,17 +187,17 @@ async fn a_lapsed_claim_is_taken_over_and_its_former_holder_can_write_nothing() 
     };
     let registry = world.store.registry();
     let ledger = world.store.ledger();
-    lost(deduper.renew(&former.reference()).await);
-    lost(deduper.hold_fence(&former).await);
-    lost(deduper.begin_attempt(&former).await);
-    lost(deduper.store_intent(&former, &intent).await);
-    lost(deduper.settle(&former, delivered, None).await);
+    lost(&deduper.renew(&former.reference()).await);
+    lost(&deduper.hold_fence(&former).await);
+    lost(&deduper.begin_attempt(&former).await);
+    lost(&deduper.store_intent(&former, &intent).await);
+    lost(&deduper.settle(&former, delivered, None).await);
     let retry = Release::Retry { at: at(0) };
-    lost(deduper.release(&former, retry).await);
-    lost(registry.begin_spawn(&former, &new).await);
-    lost(ledger.clear_control(&former).await);
+    lost(&deduper.release(&former, retry).await);
+    lost(&registry.begin_spawn(&former, &new).await);
+    lost(&ledger.clear_control(&former).await);
     let reset = DropReason::Reset;
-    lost(deduper.drop_queued(&former, reset, None, |_| {}).await);
+    lost(&deduper.drop_queued(&former, reset, None, |_| {}).await);
     assert_eq!(registry.open_session(claim.item.id).await.unwrap(), None);
 }
 
