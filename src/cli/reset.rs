@@ -119,14 +119,12 @@ fn say(services: &Services, report: &ResetReport) {
     }
     services.log.emit(&Decision::SessionReset {
         work_item: report.item.clone(),
-        actor: None,
+        actor: steer::operator(),
         removed: removed(report),
         was_live: report
             .sessions
             .iter()
             .any(|session| session.status.is_open()),
-        found: true,
-        error: None,
     });
 }
 

@@ -13,7 +13,7 @@ use crate::daemon::open_store;
 use crate::eventlog::kind_phrase;
 use crate::model::text::one_line;
 use crate::model::{Session, WorkItemRef};
-use crate::store::{SessionFace, SessionFaces, SessionFilter, Store, UnreadableSession};
+use crate::store::{SessionFace, SessionFaces, SessionFilter, UnreadableSession};
 
 /// Ids are whole, so that they can be copied; titles give first.
 const COLUMNS: [Column; 7] = [
@@ -48,23 +48,6 @@ struct LastEvent {
 }
 
 impl Row {
-    pub(super) async fn of(store: &Store, session: Session) -> Result<Self, Failure> {
-        let title = store
-            .ledger()
-            .item(&session.work_item)
-            .await?
-            .map(|row| row.title)
-            .unwrap_or_default();
-        let last = store.queue().last_delivered(&session.work_item).await?;
-        let (last_kind, last_actor) = last.map_or((None, None), |row| (Some(row.kind), row.actor));
-        Ok(Self::from(SessionFace {
-            session,
-            title,
-            last_kind,
-            last_actor,
-        }))
-    }
-
     fn cells(&self, now: DateTime<Utc>) -> Vec<String> {
         let age = |at: DateTime<Utc>| output::age((now - at).num_seconds());
         vec![

@@ -63,12 +63,15 @@ impl Ended {
 
 pub(super) fn show(config: &Config, item: &WorkItemRef, json: bool) -> Result<Exit, Failure> {
     let shown = setup::block_on(async {
-        let (store, session) = latest(config, item).await?;
-        let ended = Ended::of(config, &session);
-        let screen = screen(config, &session).await;
-        let row = Row::of(&store, session).await?;
+        let (store, face) = latest(config, item).await?;
         store.close().await;
-        Ok(Shown { row, ended, screen })
+        let ended = Ended::of(config, &face.session);
+        let screen = screen(config, &face.session).await;
+        Ok(Shown {
+            row: Row::from(face),
+            ended,
+            screen,
+        })
     })?;
     if json {
         output::json(&shown)?;

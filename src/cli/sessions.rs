@@ -6,10 +6,10 @@ use super::exit::{Exit, Failure};
 use super::{output, reset, session_list, session_show, setup, steer};
 use crate::config::Config;
 use crate::daemon::{open_store, runner};
-use crate::model::{OperatorCommand, Session, TmuxFate, WorkItemRef};
+use crate::model::{OperatorCommand, TmuxFate, WorkItemRef};
 use crate::process::exec;
 use crate::runner::{Access, Address};
-use crate::store::Store;
+use crate::store::{SessionFace, Store};
 
 pub(super) fn run(global: &Global, args: SessionsArgs) -> Result<Exit, Failure> {
     let loaded = setup::load_or_defaults(global)?;
@@ -64,11 +64,11 @@ pub(super) fn run(global: &Global, args: SessionsArgs) -> Result<Exit, Failure> 
 pub(super) async fn latest(
     config: &Config,
     item: &WorkItemRef,
-) -> Result<(Store, Session), Failure> {
+) -> Result<(Store, SessionFace), Failure> {
     if let Some(store) = open_store(config).await?
-        && let Some(session) = store.registry().latest(item).await?
+        && let Some(face) = store.registry().latest_face(item).await?
     {
-        return Ok((store, session));
+        return Ok((store, face));
     }
     Err(Failure::of(format!(
         "no session is recorded for {}",
@@ -78,9 +78,9 @@ pub(super) async fn latest(
 
 fn attach(config: &Config, item: &WorkItemRef, read_only: bool) -> Result<Exit, Failure> {
     let session = setup::block_on(async {
-        let (store, session) = latest(config, item).await?;
+        let (store, face) = latest(config, item).await?;
         store.close().await;
-        Ok(session)
+        Ok(face.session)
     })?;
     let name = session.minted_ref.session_name()?;
     let access = if read_only || !session.status.is_open() {

@@ -251,6 +251,11 @@ fn introduce(item: &WorkItemRef) -> ItemSighting {
     }
 }
 
+/// Who runs this command.
+pub(super) fn operator() -> Option<Login> {
+    std::env::var("USER").ok().map(|user| Login::new(&user))
+}
+
 fn event(item: &WorkItemRef, command: OperatorCommand) -> Event {
     let id = uuid::Uuid::new_v4().simple().to_string();
     Event {
@@ -260,7 +265,7 @@ fn event(item: &WorkItemRef, command: OperatorCommand) -> Event {
         repo_id: None,
         number: item.number(),
         on: ItemKind::Issue,
-        actor: std::env::var("USER").ok().map(|user| Login::new(&user)),
+        actor: operator(),
         edit: Edit::Never,
         title: String::new(),
         body: String::new(),

@@ -65,9 +65,9 @@ impl Default for HarnessFile {
     }
 }
 
-/// Which adapter drives a harness.
+/// What is known of a program without being configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HarnessKind {
+enum HarnessKind {
     /// Claude Code.
     Claude,
     /// Any other program.
@@ -77,8 +77,6 @@ pub enum HarnessKind {
 /// One agent program and what it is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HarnessConfig {
-    /// Which adapter drives it: that of its name.
-    pub kind: HarnessKind,
     /// The program: a name to find on PATH, or an absolute path.
     pub command: String,
     /// Arguments of every start; those of `routing.harnessArgs` come last.
@@ -158,7 +156,6 @@ impl HarnessFile {
         let command = command(self.command, kind, path, checker);
         let env = environment(self.env, self.pass_env, path, checker);
         HarnessConfig {
-            kind,
             command,
             args: self
                 .args

@@ -88,12 +88,12 @@ pub struct Polling {
     /// Attempts per delivery; at least 1.
     pub max_retries: u32,
     /// What is watched; empty means that polling is not set up.
-    pub sources: Vec<Source>,
+    pub sources: Vec<WatchedRepos>,
 }
 
 /// Repositories that share a label. A repository is in one source only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct WatchedRepos {
     /// The label that makes an issue or pull request a work item; never empty.
     pub label: String,
     /// The repositories; never empty, all on the configured GitHub host.
@@ -145,7 +145,7 @@ impl SourceFile {
         default_label: &str,
         seen: &mut HashMap<RepoRef, usize>,
         checker: &mut Checker<'_>,
-    ) -> Source {
+    ) -> WatchedRepos {
         if let Some(label) = &self.label {
             check_label(&path.key("label"), label, checker);
         }
@@ -179,7 +179,7 @@ impl SourceFile {
                 "watches neither issues nor pull requests; set one to true or delete the source",
             );
         }
-        Source {
+        WatchedRepos {
             label,
             repos,
             monitor,

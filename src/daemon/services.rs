@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use super::host_id::{self, HostIdError};
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Config, InteractionMode, Routing, TemplateFile};
+use crate::config::{Config, Routing, TemplateFile};
 use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use crate::eventlog::{EventLog, Rotation};
 use crate::github::{Endpoint, GitHub, GitHubError, Limits, TokenSource};
@@ -19,7 +19,7 @@ use crate::process::detach::own_program;
 use crate::process::find_program;
 use crate::process::identity::{boot_id, own};
 use crate::process::table_lock::{TableLock, TableLockError};
-use crate::routing::prompt::{Interaction, Prompts};
+use crate::routing::prompt::Prompts;
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer, Unanswered, Version};
 use crate::store::{ClaimOwner, Store, StoreError};
 
@@ -187,14 +187,10 @@ pub type LocalRunner = TmuxRunner<RealTmux, LocalMachine>;
 /// Takes the operator's templates, where there are some.
 fn prompts(routing: &Routing) -> Prompts {
     let template = |file: &Option<TemplateFile>| file.as_ref().map(|file| file.template.clone());
-    let interaction = match routing.interaction {
-        InteractionMode::WorkItem => Interaction::WorkItem,
-        InteractionMode::Cli => Interaction::Cli,
-    };
     Prompts::new(
         template(&routing.prompt_template),
         template(&routing.spawn_prompt_template),
-        interaction,
+        routing.interaction,
     )
 }
 

@@ -14,10 +14,10 @@ use super::Shared;
 use super::error::WorkError;
 use super::fence::fence;
 use super::records;
-use crate::harness::{Harness, Launch};
+use crate::harness::Harness;
 use crate::model::{
-    AfterEnd, DeliveryId, Ending, HostPaths, OwnerId, Phase, Record, SessionName, Spec, TmuxSocket,
-    TmuxTarget, WorkItemRef,
+    AfterEnd, DeliveryId, Ending, HostPaths, OwnerId, Phase, PromptPassing, Record, SessionName,
+    Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 use crate::process::identity::{Life, life_in};
 use crate::process::ticket::{self, Revoked};
@@ -47,7 +47,7 @@ pub(super) struct Attempt<'a> {
     /// The harness.
     pub(super) harness: &'a Harness,
     /// How it is started.
-    pub(super) launch: Launch,
+    pub(super) argv: Vec<String>,
     /// Where.
     pub(super) cwd: PathBuf,
     /// The boot prompt.
@@ -172,11 +172,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             socket: TmuxSocket::Path(self.tmux.socket.clone()),
             tmux: self.tmux.binary.clone(),
             cwd: attempt.cwd.clone(),
-            argv: attempt.launch.argv.clone(),
+            argv: attempt.argv.clone(),
             env: attempt
                 .harness
                 .environment(&self.around, attempt.minted, &attempt.address.name),
-            prompt: attempt.launch.prompt,
+            prompt: PromptPassing::LastArgument,
             not_after_ms: (self.clock.now() + TICKET_LIFE).timestamp_millis(),
             grace_ms: u64::try_from(tmux.harness_kill_grace.as_millis()).unwrap_or(u64::MAX),
             after_end: if tmux.remain_on_exit {

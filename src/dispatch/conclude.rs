@@ -8,9 +8,9 @@ use chrono::{DateTime, Utc};
 
 use super::Shared;
 use super::error::WorkError;
-use super::records;
-use crate::eventlog::{Decision, Repeat};
-use crate::model::{Class, DropReason, HoldReason};
+use super::records::{self, Place};
+use crate::eventlog::Decision;
+use crate::model::{Class, DropReason, HoldReason, Repeat};
 use crate::runner::{Machine, TmuxServer};
 use crate::store::{Claim, ClaimedDelivery, Rearm, Release, SessionChange, Settlement};
 
@@ -36,6 +36,8 @@ pub(super) enum Conclusion {
         reason: HoldReason,
         /// When to look again if nobody says sooner.
         again: Duration,
+        /// What exactly it waits for, where the reason alone does not tell.
+        detail: Option<String>,
     },
 }
 
@@ -79,6 +81,14 @@ impl Conclusion {
 
     pub(super) fn executed(delivered: Delivered) -> Self {
         Self::Executed(Box::new(delivered))
+    }
+
+    pub(super) fn held(reason: HoldReason, again: Duration) -> Self {
+        Self::Held {
+            reason,
+            again,
+            detail: None,
+        }
     }
 
     pub(super) fn failed(step: Step, error: impl std::fmt::Display) -> Self {
@@ -125,21 +135,35 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .await
             }
             Conclusion::Dropped(reason) => {
-                let said = Self::of_each(claim, |row| records::dropped(claim, row, reason, None));
+                let place = self.place(claim).await;
+                let said = Self::of_each(claim, |row| {
+                    records::dropped(claim, row, &place, reason, None)
+                });
                 self.settle(claim, Settlement::Dropped(reason), None, &said)
                     .await
             }
             Conclusion::Skipped { detail } => {
                 let reason = DropReason::SessionOccupied;
+                let place = self.place(claim).await;
                 let said = Self::of_each(claim, |row| {
-                    records::dropped(claim, row, reason, Some(&detail))
+                    records::dropped(claim, row, &place, reason, Some(&detail))
                 });
                 self.settle(claim, Settlement::Skipped(reason), None, &said)
                     .await
             }
             Conclusion::Failed(failure) => self.failed(claim, failure).await,
-            Conclusion::Held { reason, again } => self.held(claim, reason, again).await,
+            Conclusion::Held {
+                reason,
+                again,
+                detail,
+            } => self.held(claim, reason, again, detail.as_deref()).await,
         }
+    }
+
+    /// Where the item's session is, for a record alone: what cannot be read is left out of it.
+    pub(super) async fn place(&self, claim: &Claim) -> Place {
+        let open = self.registry.open_session(claim.item.id).await;
+        Place::of(open.ok().flatten().as_ref())
     }
 
     fn of_each(claim: &Claim, record: impl Fn(&ClaimedDelivery) -> Decision) -> Vec<Decision> {
@@ -169,6 +193,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Arc<Claim>,
         reason: HoldReason,
         again: Duration,
+        detail: Option<&str>,
     ) -> Result<(), WorkError> {
         let look_again_at = self.clock.now() + again;
         let held = Release::Held {
@@ -179,7 +204,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let said = if claim.held_before == Some(reason) {
             Vec::new()
         } else {
-            Self::of_each(claim, |row| records::held(claim, row, reason))
+            let place = self.place(claim).await;
+            Self::of_each(claim, |row| {
+                records::held(claim, row, &place, reason, detail)
+            })
         };
         let say = || self.write_down(&said);
         self.deduper.release_saying(claim, held, say).await?;
@@ -200,9 +228,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             failure.undecided_until
         };
         let mut said = match failure.step {
-            Step::Delivery | Step::FirstSpawn => Self::of_each(claim, |row| {
-                records::failed(claim, row, &failure.error, most, again.is_some())
-            }),
+            Step::Delivery | Step::FirstSpawn => {
+                let place = self.place(claim).await;
+                Self::of_each(claim, |row| {
+                    records::failed(claim, row, &place, &failure.error, most, again.is_some())
+                })
+            }
             Step::BrokenDown => Vec::new(),
         };
         if let Some(at) = again {

@@ -13,10 +13,10 @@ use super::error::WorkError;
 use super::fence::fence;
 use super::records;
 use super::work::LOOK_AGAIN_SOON;
-use crate::eventlog::{Decision, Effect, Repeat};
+use crate::eventlog::{Decision, Effect};
 use crate::model::{
-    ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Session,
-    SessionStatus, TmuxFate,
+    ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Repeat,
+    Session, SessionStatus, TmuxFate,
 };
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Cleared, EndOutcome, Machine, RunnerError, TmuxServer};
@@ -187,8 +187,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         reason: DropReason,
         since: Option<DateTime<Utc>>,
     ) -> Result<(), WorkError> {
+        let place = self.place(claim).await;
         let say = |waiting: Waiting| {
-            self.log.emit(&records::dropped_waiting(&waiting, reason));
+            let record = records::dropped_waiting(&waiting, &place, reason);
+            self.log.emit(&record);
         };
         self.deduper.drop_queued(claim, reason, since, say).await?;
         Ok(())
@@ -201,9 +203,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Claim,
         reason: DropReason,
     ) -> Result<(), WorkError> {
+        let place = self.place(claim).await;
         for earlier in self.deduper.earlier_commands(claim).await? {
             if self.is_start(&earlier.event) {
-                let say = || self.log.emit(&records::dropped_waiting(&earlier, reason));
+                let record = records::dropped_waiting(&earlier, &place, reason);
+                let say = || self.log.emit(&record);
                 self.deduper
                     .drop_waiting(claim, earlier.delivery, reason, say)
                     .await?;
@@ -303,9 +307,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             EndOutcome::NotOurs => {
                 Some("it was not started by the-loop, so it is not ended by it".to_owned())
             }
-            EndOutcome::Ended(_) | EndOutcome::AlreadyEnded(_) | EndOutcome::EndedUnrecorded => {
-                None
-            }
+            EndOutcome::Ended => None,
         };
         let mut said = vec![records::terminated(claim, session, &name, still.clone())];
         if keep || still.is_some() {
@@ -330,10 +332,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
         match error {
             RunnerError::FenceLost(_) => Err(WorkError::Lost),
-            RunnerError::Unanswered(_) => Ok(Err(Conclusion::Held {
-                reason: HoldReason::TmuxSilent,
-                again: LOOK_AGAIN_SOON,
-            })),
+            RunnerError::Unanswered(_) => Ok(Err(Conclusion::held(
+                HoldReason::TmuxSilent,
+                LOOK_AGAIN_SOON,
+            ))),
             other => Ok(Err(Conclusion::failed(Step::Delivery, other))),
         }
     }

@@ -11,8 +11,8 @@ use super::error::WorkError;
 use super::fence::fence;
 use super::work::LOOK_AGAIN_SOON;
 use super::{message, records};
-use crate::eventlog::Repeat;
-use crate::model::{HoldReason, Session, SessionName};
+use crate::harness::Harness;
+use crate::model::{HoldReason, Repeat, Session, SessionName};
 use crate::process::identity::{Life, life_in};
 use crate::runner::{
     Address, DeliverOutcome, Machine, Message, RunnerError, TmuxServer, TokenState, Unanswered,
@@ -155,41 +155,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if road != Road::IntoOccupant
             && let Some(rest) = self.until_ready(session, harness.ready_delay())
         {
-            return Ok(Conclusion::Held {
-                reason: HoldReason::Starting,
-                again: rest,
-            });
+            return Ok(Conclusion::held(HoldReason::Starting, rest));
         }
-        let text = self.prompts().message(
-            &claim.item.item,
-            &claim.first().event,
-            &claim.others(),
-            repeat,
-        );
-        let text = match message::fit(&text, &session.cwd, claim.first().id).await {
-            Ok(text) => text,
-            Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
+        let said = match self.to_paste(claim, session, &harness, repeat).await? {
+            Ok(said) => said,
+            Err(conclusion) => return Ok(conclusion),
         };
-        let expires_at = self.clock.now() + self.paste_life();
-        let intent = Intent {
-            owner: session.owner.clone(),
-            expires_at,
-        };
-        // Counts the attempt too: one write to the disk before the paste instead of two.
-        self.deduper.store_intent(claim, &intent).await?;
-        let submit_gap = harness.submit_gap();
-        let said = Message {
-            delivery: claim.message(),
-            attempt: claim.attempts(),
-            text,
-            submit_gap,
-            expires_at,
-        };
-        match self
+        let (expires_at, submit_gap) = (said.expires_at, said.submit_gap);
+        let outcome = self
             .runner
             .deliver(address, &said, &fence(&self.deduper, claim))
-            .await
-        {
+            .await;
+        if outcome == Ok(DeliverOutcome::AlreadyDelivered) {
+            tracing::debug!(item = %claim.item.item, "an earlier paste had arrived after all");
+        }
+        match outcome {
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered)
                 if Self::ended_under_the_paste(session, submit_gap).await =>
             {
@@ -212,10 +192,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 if reason == HoldReason::EnterPending {
                     self.press_enter_later(address, submit_gap, None);
                 }
-                Ok(Conclusion::Held {
-                    reason,
-                    again: LOOK_AGAIN_SOON,
-                })
+                Ok(Conclusion::held(reason, LOOK_AGAIN_SOON))
             }
             Err(RunnerError::Changed { .. } | RunnerError::NotAdopted { .. })
                 if road == Road::Straight =>
@@ -231,6 +208,40 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ok(Conclusion::failed(Step::Delivery, error).undecided_until(after(expires_at)))
             }
         }
+    }
+
+    /// Renders the message and stores that it is about to be pasted, or says why it cannot be.
+    async fn to_paste(
+        &self,
+        claim: &Claim,
+        session: &Session,
+        harness: &Harness,
+        repeat: Repeat,
+    ) -> Result<Result<Message, Conclusion>, WorkError> {
+        let text = self.prompts().message(
+            &claim.item.item,
+            &claim.first().event,
+            &claim.others(),
+            repeat,
+        );
+        let text = match message::fit(&text, &session.cwd, claim.first().id).await {
+            Ok(text) => text,
+            Err(error) => return Ok(Err(Conclusion::failed(Step::Delivery, error))),
+        };
+        let expires_at = self.clock.now() + self.paste_life();
+        let intent = Intent {
+            owner: session.owner.clone(),
+            expires_at,
+        };
+        // Counts the attempt too: one write to the disk before the paste instead of two.
+        self.deduper.store_intent(claim, &intent).await?;
+        Ok(Ok(Message {
+            delivery: claim.message(),
+            attempt: claim.attempts(),
+            text,
+            submit_gap: harness.submit_gap(),
+            expires_at,
+        }))
     }
 
     /// How long a paste may still take effect once tmux was asked for it.
@@ -309,14 +320,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// A hold until what was asked can be answered.
     fn waits_for(why: &Unanswered) -> Conclusion {
-        let (reason, again) = match why {
-            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next),
-            Unanswered::AgentOutlivesSession { .. } => (HoldReason::AgentOutlivesSession, SILENCE),
-            _ => (HoldReason::TmuxSilent, SILENCE),
+        let (reason, again, detail) = match why {
+            Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next, None),
+            Unanswered::AgentOutlivesSession { .. } => {
+                let which = Some(why.to_string());
+                (HoldReason::AgentOutlivesSession, SILENCE, which)
+            }
+            other => (HoldReason::TmuxSilent, SILENCE, Some(other.to_string())),
         };
         Conclusion::Held {
             reason,
             again: again.clamp(LOOK_AGAIN_SOON, SILENCE),
+            detail,
         }
     }
 

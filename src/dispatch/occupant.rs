@@ -8,8 +8,7 @@ use super::deliver::{Road, repeat_in};
 use super::error::WorkError;
 use super::fence::fence;
 use super::records;
-use crate::eventlog::Repeat;
-use crate::model::{OwnerId, Session, SessionName};
+use crate::model::{OwnerId, Repeat, Session, SessionName};
 use crate::runner::{Address, Machine, Occupant, RunnerError, TmuxServer};
 use crate::store::{Claim, Registered};
 

@@ -43,11 +43,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
         let now = self.clock.now();
         let told = self.deduper.told_since(claim.item.id, now - WINDOW).await?;
-        Ok(
-            rest(told, claim.held_before, now).map(|again| Conclusion::Held {
-                reason: HoldReason::Rate,
-                again,
-            }),
-        )
+        Ok(rest(told, claim.held_before, now)
+            .map(|again| Conclusion::held(HoldReason::Rate, again)))
     }
 }

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, Repeat, SpawnFailure};
+use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, SpawnFailure};
 use crate::model::{
-    ControlCommand, Detail, DropReason, Ending, HarnessName, HoldReason, ItemKind, Session,
+    ControlCommand, Detail, DropReason, Ending, HarnessName, HoldReason, ItemKind, Repeat, Session,
     SessionName,
 };
 use crate::store::{Claim, ClaimedDelivery, Waiting};
@@ -17,40 +17,75 @@ pub(super) fn about(claim: &Claim, row: &ClaimedDelivery) -> About {
     About::of(&claim.item.item, row.id, &row.event)
 }
 
+/// The session that an unhappy end is about, where the item has one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    harness: Option<HarnessName>,
+    tmux_target: Option<SessionName>,
+}
+
+impl Place {
+    pub(super) fn of(session: Option<&Session>) -> Self {
+        Self {
+            harness: session.map(|session| session.harness.clone()),
+            tmux_target: session.and_then(|session| session.minted_ref.session_name().ok()),
+        }
+    }
+}
+
 pub(super) fn dropped(
     claim: &Claim,
     row: &ClaimedDelivery,
+    place: &Place,
     reason: DropReason,
     error: Option<&str>,
 ) -> Decision {
-    Decision::dropped(about(claim, row), reason, error.map(str::to_owned))
+    Decision::DispatchDropped {
+        about: about(claim, row),
+        reason,
+        harness: place.harness.clone(),
+        tmux_target: place.tmux_target.clone(),
+        error: error.map(str::to_owned),
+    }
 }
 
-pub(super) fn dropped_waiting(waiting: &Waiting, reason: DropReason) -> Decision {
-    let about = About::of(&waiting.item, waiting.delivery, &waiting.event);
-    Decision::dropped(about, reason, None)
+pub(super) fn dropped_waiting(waiting: &Waiting, place: &Place, reason: DropReason) -> Decision {
+    Decision::DispatchDropped {
+        about: About::of(&waiting.item, waiting.delivery, &waiting.event),
+        reason,
+        harness: place.harness.clone(),
+        tmux_target: place.tmux_target.clone(),
+        error: None,
+    }
 }
 
-pub(super) fn held(claim: &Claim, row: &ClaimedDelivery, reason: HoldReason) -> Decision {
+pub(super) fn held(
+    claim: &Claim,
+    row: &ClaimedDelivery,
+    place: &Place,
+    reason: HoldReason,
+    detail: Option<&str>,
+) -> Decision {
     Decision::DispatchHeld {
         about: about(claim, row),
         reason,
-        tmux_target: None,
-        detail: None,
+        tmux_target: place.tmux_target.clone(),
+        detail: detail.map(str::to_owned),
     }
 }
 
 pub(super) fn failed(
     claim: &Claim,
     row: &ClaimedDelivery,
+    place: &Place,
     error: &str,
     max_attempts: u32,
     will_retry: bool,
 ) -> Decision {
     Decision::DispatchFailed {
         about: about(claim, row),
-        harness: None,
-        tmux_target: None,
+        harness: place.harness.clone(),
+        tmux_target: place.tmux_target.clone(),
         error: error.to_owned(),
         attempt: claim.attempts(),
         max_attempts,
@@ -244,7 +279,6 @@ pub(super) fn command(claim: &Claim, command: ControlCommand, effect: Effect) ->
         actor: row.event.actor.clone(),
         delivery: Some(row.id),
         key: Some(row.event.key.clone()),
-        error: None,
     }
 }
 

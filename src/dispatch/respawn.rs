@@ -8,10 +8,10 @@ use super::conclude::{Conclusion, Step};
 use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
 use super::{message, records};
-use crate::eventlog::Repeat;
-use crate::harness::{Harness, Launch};
+use crate::harness::Harness;
 use crate::model::{
-    Ending, HarnessSessionId, HoldReason, OwnerId, RespawnAttempt, Session, SessionName, TmuxTarget,
+    Ending, HarnessSessionId, HoldReason, OwnerId, Repeat, RespawnAttempt, Session, SessionName,
+    TmuxTarget,
 };
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
@@ -68,9 +68,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             repeat,
             ended,
         };
-        if let Some(launch) = self.resumption(&respawn, &harness) {
+        if let Some(argv) = self.resumption(&respawn, &harness) {
             let (owner, ran) = self
-                .respawn_once(&respawn, &harness, launch, Conversation::Resumed)
+                .respawn_once(&respawn, &harness, argv, Conversation::Resumed)
                 .await?;
             // Only a harness that gave up by itself says that it cannot resume. After anything else the
             // conversation is kept for the next attempt.
@@ -89,21 +89,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .emit(&records::resume_failed(claim, &respawn.session, &error));
         }
         respawn.session.harness_session_id = HarnessSessionId::mint();
-        let launch = harness.fresh(&respawn.session.harness_session_id);
+        let argv = harness.fresh(&respawn.session.harness_session_id);
         let (owner, ran) = self
-            .respawn_once(&respawn, &harness, launch, Conversation::Fresh)
+            .respawn_once(&respawn, &harness, argv, Conversation::Fresh)
             .await?;
         self.after_respawn(respawn, owner, ran, Conversation::Fresh)
             .await
     }
 
     /// Returns how to resume the session's conversation, or says why it cannot be.
-    fn resumption(&self, respawn: &Respawn<'_>, harness: &Harness) -> Option<Launch> {
+    fn resumption(&self, respawn: &Respawn<'_>, harness: &Harness) -> Option<Vec<String>> {
         if !self.config().routing.tmux.resume_on_respawn {
             return None;
         }
-        let launch = harness.resume(&respawn.session.harness_session_id);
-        if launch.is_none() {
+        let argv = harness.resume(&respawn.session.harness_session_id);
+        if argv.is_none() {
             let error = format!(
                 "{} cannot resume a conversation; a fresh one begins",
                 harness.name()
@@ -114,14 +114,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 &error,
             ));
         }
-        launch
+        argv
     }
 
     async fn respawn_once(
         &self,
         respawn: &Respawn<'_>,
         harness: &Harness,
-        launch: Launch,
+        argv: Vec<String>,
         conversation: Conversation,
     ) -> Result<(OwnerId, Ran), WorkError> {
         let Respawn {
@@ -157,7 +157,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             address: Self::address(session, name),
             minted: &session.minted_ref,
             harness,
-            launch,
+            argv,
             cwd: session.cwd.clone(),
             prompt,
             boot,
@@ -216,10 +216,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a respawn is not resolved yet: {why}");
-                Ok(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                })
+                Ok(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN))
             }
         }
     }
@@ -297,10 +294,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {why}");
-                return Ok(Err(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                }));
+                return Ok(Err(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN)));
             }
             _ => self.registry.abandon_attempt(claim, session.id).await?,
         }

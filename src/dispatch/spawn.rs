@@ -88,7 +88,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             },
             minted: &session.minted_ref,
             harness,
-            launch: harness.fresh(&session.harness_session_id),
+            argv: harness.fresh(&session.harness_session_id),
             cwd: session.cwd.clone(),
             prompt,
             boot: claim.message(),
@@ -137,10 +137,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ran::Up(target) | Ran::EndedClean(target) => target,
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
-                return Ok(Some(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                }));
+                return Ok(Some(Conclusion::held(
+                    HoldReason::TmuxSilent,
+                    RESOLVE_AGAIN,
+                )));
             }
             _ => {
                 self.registry.abandon_attempt(claim, session.id).await?;
@@ -176,10 +176,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ran::Unresolved(why) => {
                 tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
-                return Ok(Conclusion::Held {
-                    reason: HoldReason::TmuxSilent,
-                    again: RESOLVE_AGAIN,
-                });
+                return Ok(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN));
             }
             Ran::Unclearable(detail) => {
                 self.registry.abandon_attempt(claim, session.id).await?;

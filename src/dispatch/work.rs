@@ -145,10 +145,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             reason: HoldReason::MakingWay,
             look_again_at: self.clock.now() + WAY,
         };
+        let place = self.place(claim).await;
         let say = || {
             for row in &claim.rows {
-                self.log
-                    .emit(&records::held(claim, row, HoldReason::MakingWay));
+                let held = records::held(claim, row, &place, HoldReason::MakingWay, None);
+                self.log.emit(&held);
             }
         };
         // Refused where somebody else has taken the claim over, and then it is theirs to conclude.
@@ -224,11 +225,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             SessionStatus::Paused if claim.received_at > session.status_since => {
                 Ok(Conclusion::Dropped(DropReason::SessionPaused))
             }
-            SessionStatus::Paused => Ok(Conclusion::Held {
-                reason: HoldReason::SessionPaused,
+            SessionStatus::Paused => {
                 // A resume wakes it.
-                again: LONGEST_WAIT,
-            }),
+                Ok(Conclusion::held(HoldReason::SessionPaused, LONGEST_WAIT))
+            }
             SessionStatus::Spawning if session.boot_delivery != Some(claim.first().id) => {
                 match self.settle_orphan(claim, &session).await? {
                     Some(conclusion) => Ok(conclusion),

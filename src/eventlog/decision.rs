@@ -92,8 +92,6 @@ words! {
         Stopped,
         /// It was remembered; nothing had to be done.
         Noop,
-        /// It could not be carried out.
-        Failed,
     }
 }
 
@@ -124,16 +122,6 @@ words! {
         TmuxRefused,
         /// The workspace or the harness could not be made ready.
         NotPrepared,
-    }
-}
-
-words! {
-    /// Whether a message may have been said before.
-    Repeat {
-        /// It was said once.
-        No,
-        /// The session died between paste and confirmation, so the agent may have read it twice.
-        Possible,
     }
 }
 
@@ -183,13 +171,8 @@ impl Decision {
                 effect: Effect::Spawned,
                 ..
             } => Level::Debug,
-            Self::ControlCommand {
-                effect: Effect::Failed,
-                ..
-            }
-            | Self::PollerStopped { error: Some(_), .. } => Level::Error,
-            Self::SessionHarnessTerminated { ok: false, .. }
-            | Self::SessionReset { error: Some(_), .. } => Level::Warning,
+            Self::PollerStopped { error: Some(_), .. } => Level::Error,
+            Self::SessionHarnessTerminated { ok: false, .. } => Level::Warning,
             Self::PollCycle {
                 failures, errors, ..
             } if *failures > 0 || !errors.is_empty() => Level::Warning,

@@ -2,12 +2,10 @@
 //!
 //! Works on records, not on decisions, so that lines of other versions are told as well.
 
-use std::fmt;
-
 use super::Record;
 use super::sentences::words;
 use crate::model::text::one_line;
-use chrono::{DateTime, Local, Utc};
+use chrono::{DateTime, Utc};
 
 /// The longest detail; errors of tools can be pages.
 const MAX_DETAIL: usize = 300;
@@ -23,19 +21,6 @@ pub struct Line {
     pub verb: String,
     /// To what, and why.
     pub detail: String,
-}
-
-/// `14:05:41  octo/app#15   dropped    comment by @mallory: …`, in local time.
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = self.time.with_timezone(&Local).format("%H:%M:%S");
-        let head = format!("{time}  {:<12}  {:<9}", self.subject, self.verb);
-        if self.detail.is_empty() {
-            f.write_str(head.trim_end())
-        } else {
-            write!(f, "{head}  {}", self.detail)
-        }
-    }
 }
 
 /// Says what a record means.
@@ -73,7 +58,9 @@ mod tests {
             r#"{{"ts":"2026-11-30T14:05:41.000Z","source":"poll","event":"{event}","level":"info","pid":7,"host":"h",{fields}}}"#
         );
         let said = describe(&Record::parse(json.as_bytes()).unwrap());
-        said.to_string()[10..].to_owned()
+        format!("{:<12}  {:<9}  {}", said.subject, said.verb, said.detail)
+            .trim_end()
+            .to_owned()
     }
 
     #[test]

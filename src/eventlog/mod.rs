@@ -25,7 +25,7 @@ mod writer;
 
 pub use advice::{Advice, drop_advice, hold_advice, spawn_advice_of};
 pub use append::Rotation;
-pub use decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
+pub use decision::{About, CloseReason, ControlOrigin, Effect, EventType, SpawnFailure};
 pub use describe::{Line, describe};
 pub use fields::{FIELDS, Field};
 pub use filter::{BadSince, Filter, parse_since};

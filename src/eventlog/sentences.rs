@@ -208,10 +208,10 @@ fn session(w: &Words<'_>, last: &str, act: &str) -> Said {
             ),
         ),
         "autoclosed" => said("closed", closing(w.get("reason"))),
-        "reset" if w.get("error").is_empty() => {
-            said("reset", format!("removed {}", w.list("removed").join(", ")))
-        }
-        "reset" => said("not reset", w.get("error")),
+        "reset" => said(
+            "reset",
+            format!("removed {}{}", w.list("removed").join(", "), w.by()),
+        ),
         _ => None,
     }
 }
@@ -235,10 +235,7 @@ fn closing(reason: &str) -> &str {
 fn control(w: &Words<'_>, last: &str) -> Said {
     let command = w.get("command");
     match last {
-        "command" => {
-            let effect = Words::because(w.get("effect"), w.get("error"));
-            said(command, format!("{effect}{}", w.by()))
-        }
+        "command" => said(command, format!("{}{}", w.get("effect"), w.by())),
         "rejected" => {
             let reason = drop_phrase(w.get("reason"));
             said(
@@ -289,11 +286,8 @@ fn poll(w: &Words<'_>, event: &str, act: &str) -> Said {
             said("started", format!("{repos} {every}"))
         }
         "poller.stopped" => {
-            let why = Words::because(w.get("signal"), w.get("error"));
-            said(
-                "stopped",
-                Words::because(&format!("after {} cycles", w.number("cycles")), &why),
-            )
+            let after = format!("after {} cycles", w.number("cycles"));
+            said("stopped", Words::because(&after, w.get("error")))
         }
         "poller.blocked" => match w.number("holder") {
             0 => said(

@@ -12,7 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::model::{DeliveryId, DropReason, EventKey, EventKind, HarnessName, Login, Source};
+use crate::model::{
+    DeliveryId, DropReason, EventKey, EventKind, HarnessName, Login, Repeat, Source,
+};
 
 /// The keys of the envelope; no field of an event can have one of these names.
 const ENVELOPE: [&str; 6] = ["ts", "source", "event", "level", "pid", "host"];

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 use super::Level;
-use super::decision::{About, CloseReason, ControlOrigin, Effect, EventType, Repeat, SpawnFailure};
+use super::decision::{About, CloseReason, ControlOrigin, Effect, EventType, SpawnFailure};
 use crate::model::{
     ControlCommand, DeliveryId, DropReason, EventKey, EventKind, HarnessName, HarnessSessionId,
-    HoldReason, ItemKind, Login, RepoRef, SessionName, WorkItemRef,
+    HoldReason, ItemKind, Login, Repeat, RepoRef, SessionName, WorkItemRef,
 };
 
 /// Tells whether a field has nothing to say, which leaves it out of the record.
@@ -144,7 +144,7 @@ vocabulary! {
     DispatchError = "dispatch.error", Error { #[serde(flatten)] about: About, error: String, will_retry: bool }
 
     /// A control command was carried out, or remembered.
-    ControlCommand = "control.command", Info | Debug | Error {
+    ControlCommand = "control.command", Info | Debug {
         work_item: WorkItemRef,
         command: ControlCommand,
         via: ControlOrigin,
@@ -152,7 +152,6 @@ vocabulary! {
         actor: Option<Login>,
         delivery: Option<DeliveryId>,
         key: Option<EventKey>,
-        error: Option<String>,
     }
     /// A control command was refused; nothing of it is remembered.
     ControlRejected = "control.rejected", Warning {
@@ -240,13 +239,11 @@ vocabulary! {
         delivery: Option<DeliveryId>,
     }
     /// Sessions, last command and queue of a work item were forgotten; what was said stays known.
-    SessionReset = "session.reset", Info | Warning {
+    SessionReset = "session.reset", Info {
         work_item: WorkItemRef,
         actor: Option<Login>,
         removed: Vec<String>,
         was_live: bool,
-        found: bool,
-        error: Option<String>,
     }
 
     /// One look at every watched repository is over.
@@ -297,7 +294,7 @@ vocabulary! {
     /// A poller watches.
     PollerStarted = "poller.started", Info { version: String, interval_seconds: u64, repos: Vec<RepoRef>, once: bool }
     /// A poller ended.
-    PollerStopped = "poller.stopped", Info | Error { cycles: u64, signal: Option<String>, error: Option<String> }
+    PollerStopped = "poller.stopped", Info | Error { cycles: u64, error: Option<String> }
     /// Another poller holds this state; this one did not start.
     PollerBlocked = "poller.blocked", Warning { holder: Option<i32>, lock: String }
 }

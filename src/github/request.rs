@@ -181,14 +181,9 @@ impl GitHub {
         question.rates.check()?;
         let token = Box::pin(self.token()).await?;
         let mut raw = Box::pin(self.send(question, token.as_ref())).await?;
-        if raw.status == StatusCode::UNAUTHORIZED {
-            let Some(other) = Box::pin(self.renewed_token(token.as_ref())).await? else {
-                return Err(self.unauthorized(token.as_ref()));
-            };
+        if let Some(other) = Box::pin(self.token_after(&raw, token.as_ref())).await? {
             raw = Box::pin(self.send(question, Some(&other))).await?;
-            if raw.status == StatusCode::UNAUTHORIZED {
-                return Err(self.unauthorized(Some(&other)));
-            }
+            self.still_refused(&raw, &other)?;
         }
         interpret::outcome(question.rates, question.url.as_str(), raw)
     }
@@ -261,17 +256,38 @@ impl GitHub {
         self.inner.credentials.token(&self.inner.endpoint).await
     }
 
-    pub(super) async fn renewed_token(
+    /// Returns the token to send the same with again: another one, where this one was refused.
+    ///
+    /// # Errors
+    /// When it was refused and there is no other.
+    pub(super) async fn token_after(
         &self,
-        refused: Option<&Token>,
+        answer: &Raw,
+        token: Option<&Token>,
     ) -> Result<Option<Token>, GitHubError> {
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(None);
+        }
+        let other = self.renewed_token(token).await?;
+        other.map(Some).ok_or_else(|| self.unauthorized(token))
+    }
+
+    /// Says so when the other token was refused as well.
+    pub(super) fn still_refused(&self, answer: &Raw, token: &Token) -> Result<(), GitHubError> {
+        if answer.status == StatusCode::UNAUTHORIZED {
+            return Err(self.unauthorized(Some(token)));
+        }
+        Ok(())
+    }
+
+    async fn renewed_token(&self, refused: Option<&Token>) -> Result<Option<Token>, GitHubError> {
         self.inner
             .credentials
             .renew(&self.inner.endpoint, refused)
             .await
     }
 
-    pub(super) fn unauthorized(&self, token: Option<&Token>) -> GitHubError {
+    fn unauthorized(&self, token: Option<&Token>) -> GitHubError {
         GitHubError::Unauthorized {
             host: self.inner.endpoint.host().to_owned(),
             origin: token.map_or_else(|| "nowhere".to_owned(), |token| token.origin().to_string()),

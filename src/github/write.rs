@@ -11,7 +11,6 @@ use octocrab::service::middleware::base_uri::BaseUriLayer;
 use octocrab::service::middleware::extra_headers::ExtraHeadersLayer;
 use octocrab::service::middleware::reqwest_connector::ReqwestConnector;
 use octocrab::{AuthState, Octocrab, OctocrabBuilder};
-use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION, USER_AGENT as USER_AGENT_HEADER};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -142,14 +141,9 @@ impl GitHub {
         let token = self.token().await?;
         *last = Some(Instant::now());
         let mut raw = self.post_once(&url, route, body, token.as_ref()).await?;
-        if raw.status == StatusCode::UNAUTHORIZED {
-            let Some(other) = self.renewed_token(token.as_ref()).await? else {
-                return Err(self.unauthorized(token.as_ref()));
-            };
+        if let Some(other) = self.token_after(&raw, token.as_ref()).await? {
             raw = self.post_once(&url, route, body, Some(&other)).await?;
-            if raw.status == StatusCode::UNAUTHORIZED {
-                return Err(self.unauthorized(Some(&other)));
-            }
+            self.still_refused(&raw, &other)?;
         }
         self.settle(url, raw)
     }

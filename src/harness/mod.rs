@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{Config, EnvValue, HarnessConfig};
-use crate::model::{HarnessName, HarnessSessionId, PromptPassing, SessionName, WorkItemRef};
+use crate::model::{HarnessName, HarnessSessionId, SessionName, WorkItemRef};
 use crate::process::find_program;
 
 /// Why a harness cannot be used.
@@ -42,15 +42,6 @@ pub struct Harness {
     name: HarnessName,
     program: PathBuf,
     config: HarnessConfig,
-}
-
-/// What the host is to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launch {
-    /// The absolute program and its arguments, without the prompt.
-    pub argv: Vec<String>,
-    /// How the boot prompt is passed.
-    pub prompt: PromptPassing,
 }
 
 /// The daemon's own environment, as far as it may reach an agent.
@@ -131,22 +122,23 @@ impl Harness {
         &self.name
     }
 
-    /// Returns how to start a new conversation under `id`.
+    /// Returns the absolute program and the arguments that start a new conversation under `id`; the
+    /// prompt follows them.
     #[must_use]
-    pub fn fresh(&self, id: &HarnessSessionId) -> Launch {
-        self.launch(&self.config.session_args, id)
+    pub fn fresh(&self, id: &HarnessSessionId) -> Vec<String> {
+        self.argv(&self.config.session_args, id)
     }
 
-    /// Returns how to resume the conversation `id`, where the harness can (AC12).
+    /// Returns those that resume the conversation `id`, where the harness can (AC12).
     #[must_use]
-    pub fn resume(&self, id: &HarnessSessionId) -> Option<Launch> {
+    pub fn resume(&self, id: &HarnessSessionId) -> Option<Vec<String>> {
         self.config
             .resume_args
             .as_ref()
-            .map(|args| self.launch(args, id))
+            .map(|args| self.argv(args, id))
     }
 
-    fn launch(&self, session_args: &[String], id: &HarnessSessionId) -> Launch {
+    fn argv(&self, session_args: &[String], id: &HarnessSessionId) -> Vec<String> {
         let mut argv = vec![self.program.to_string_lossy().into_owned()];
         argv.extend(self.config.args.iter().cloned());
         argv.extend(
@@ -154,10 +146,7 @@ impl Harness {
                 .iter()
                 .map(|arg| arg.replace("{sessionId}", id.as_str())),
         );
-        Launch {
-            argv,
-            prompt: PromptPassing::LastArgument,
-        }
+        argv
     }
 
     /// Returns the whole environment of the agent, but for what the pane itself gives.

@@ -39,11 +39,11 @@ fn the_conversation_stands_where_the_configuration_says() {
     let harness = resolved(&config, &Surroundings::default()).unwrap();
     let id = HarnessSessionId::mint();
     assert_eq!(
-        harness.fresh(&id).argv,
+        harness.fresh(&id),
         ["/bin/sh", "--quiet", &format!("--new={id}")]
     );
     assert_eq!(
-        harness.resume(&id).unwrap().argv,
+        harness.resume(&id).unwrap(),
         ["/bin/sh", "--quiet", "--go-on", id.as_str()]
     );
 }

@@ -28,7 +28,7 @@ pub(super) struct Folder {
     pub(super) paths: HostPaths,
     pub(super) owner: OwnerId,
     /// The ticket, or why it cannot be followed.
-    pub(super) content: Result<Claim, String>,
+    pub(super) content: Result<Taken, String>,
 }
 
 impl Folder {
@@ -49,7 +49,7 @@ impl Folder {
 }
 
 /// A ticket that can be followed.
-pub(super) struct Claim {
+pub(super) struct Taken {
     pub(super) spec: Spec,
     /// The program's arguments, with the prompt as the last.
     pub(super) arguments: Vec<OsString>,
@@ -57,7 +57,7 @@ pub(super) struct Claim {
     pub(super) environment: BTreeMap<OsString, OsString>,
 }
 
-impl Claim {
+impl Taken {
     /// The program's short name, for messages.
     pub(super) fn name(&self) -> String {
         let program = self.spec.argv.first().map_or("", String::as_str);
@@ -129,7 +129,7 @@ fn parse(bytes: &[u8]) -> Result<Spec, String> {
     Ok(spec)
 }
 
-fn prepare(spec: Spec, paths: &HostPaths) -> Result<Claim, String> {
+fn prepare(spec: Spec, paths: &HostPaths) -> Result<Taken, String> {
     let mut arguments: Vec<OsString> = spec.argv.iter().skip(1).map(OsString::from).collect();
     if spec.argv.is_empty() {
         return Err("the ticket names no program".to_owned());
@@ -137,7 +137,7 @@ fn prepare(spec: Spec, paths: &HostPaths) -> Result<Claim, String> {
     if spec.prompt == PromptPassing::LastArgument {
         arguments.push(OsString::from_vec(prompt(paths)?));
     }
-    Ok(Claim {
+    Ok(Taken {
         environment: environment(&spec),
         arguments,
         spec,

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use super::claim::Claim;
+use super::claim::Taken;
 use super::journal::Journal;
 use super::start;
 use super::terminal::Terminal;
@@ -35,7 +35,7 @@ impl Harness {
 
 /// Starts the harness's process, records it, and only then lets it run the program.
 pub(super) fn launch(
-    ticket: &Claim,
+    ticket: &Taken,
     terminal: &Terminal,
     journal: &mut Journal,
 ) -> Result<Harness, String> {
@@ -65,14 +65,14 @@ pub(super) fn launch(
 }
 
 /// Names the file that could not be executed and the usual reason.
-pub(super) fn explain(ticket: &Claim, why: &str) -> String {
+pub(super) fn explain(ticket: &Taken, why: &str) -> String {
     let program = ticket.spec.argv.first().map_or("", String::as_str);
     format!(
         "{program} cannot be executed: {why} (is it there, and the interpreter that its first line names?)"
     )
 }
 
-fn spawn(ticket: &Claim, barrier: OwnedFd) -> io::Result<i32> {
+fn spawn(ticket: &Taken, barrier: OwnedFd) -> io::Result<i32> {
     let mut args: Vec<OsString> = vec![
         start::SUBCOMMAND.into(),
         identity::own_pid().to_string().into(),

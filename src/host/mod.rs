@@ -26,7 +26,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use claim::{Claim, Claimed};
+use claim::{Claimed, Taken};
 use journal::Journal;
 use signals::Signals;
 use terminal::Terminal;
@@ -134,7 +134,7 @@ fn join(spec: &Path) -> Result<Option<TableLock>, Refusal> {
 
 /// Starts the harness and stays with it until it has ended.
 fn run(
-    ticket: &Claim,
+    ticket: &Taken,
     signals: &mut Signals,
     terminal: &Terminal,
     journal: &mut Journal,

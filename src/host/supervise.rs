@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::process::WaitStatus;
 
-use super::claim::Claim;
+use super::claim::Taken;
 use super::end::{Cause, End};
 use super::journal::Journal;
 use super::launch::{self, Harness};
@@ -26,7 +26,7 @@ const HANGUP_GRACE: Duration = Duration::from_secs(2);
 /// Watches one harness until it has ended.
 pub(super) struct Supervisor<'a> {
     harness: Harness,
-    ticket: &'a Claim,
+    ticket: &'a Taken,
     terminal: &'a Terminal,
     signals: &'a mut Signals,
     journal: &'a mut Journal,
@@ -39,7 +39,7 @@ pub(super) struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     pub(super) fn new(
         harness: Harness,
-        ticket: &'a Claim,
+        ticket: &'a Taken,
         terminal: &'a Terminal,
         signals: &'a mut Signals,
         journal: &'a mut Journal,

@@ -199,3 +199,12 @@ words! {
         Reset => "reset",
     }
 }
+/// Whether a message may have been said before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repeat {
+    /// It was said once.
+    No,
+    /// The session died between paste and confirmation, so the agent may have read it twice.
+    Possible,
+}

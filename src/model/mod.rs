@@ -16,7 +16,7 @@ mod work_item;
 
 pub use control::{ControlCommand, OperatorCommand, TmuxFate};
 pub use delivery::{
-    ClaimToken, Class, DeliveryId, DeliveryState, DropReason, HoldReason, UnknownReason,
+    ClaimToken, Class, DeliveryId, DeliveryState, DropReason, HoldReason, Repeat, UnknownReason,
     UnknownState,
 };
 pub use event::{Detail, Edit, Event, EventKey, EventKind, ItemKind, Source, content_version};

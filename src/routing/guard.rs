@@ -61,7 +61,7 @@ fn judge_text(event: &Event, policy: &Policy) -> Verdict {
     match control::parse(&event.body, words) {
         Words::None => Verdict::Deliver,
         Words::One(command) => Verdict::Control(command),
-        Words::Ambiguous(_) => Verdict::Drop(DropReason::ControlAmbiguous),
+        Words::Ambiguous => Verdict::Drop(DropReason::ControlAmbiguous),
     }
 }
 

@@ -10,7 +10,7 @@ use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
 use super::parse::said;
-use super::probe::{Company, Retained, Verdict};
+use super::probe::{Company, Finding, Retained};
 use super::server::{Answer, TmuxServer};
 use super::{Address, Fence, Machine, TmuxRunner};
 
@@ -34,10 +34,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// When nothing certain is known; the name may then be freed late.
     pub async fn clear(&self, address: &Address, fence: Fence<'_>) -> Result<Cleared, RunnerError> {
         match self.look(address).await {
-            Verdict::Live(_) => Ok(Cleared::LiveOccupant),
-            Verdict::NameFree => Ok(Cleared::Free),
-            Verdict::Unknown(why) => Err(why.into()),
-            Verdict::Retained(retained) => self.clear_retained(address, &retained, fence).await,
+            Finding::Live(_) => Ok(Cleared::LiveOccupant),
+            Finding::NameFree => Ok(Cleared::Free),
+            Finding::Unknown(why) => Err(why.into()),
+            Finding::Retained(retained) => self.clear_retained(address, &retained, fence).await,
         }
     }
 
@@ -56,13 +56,13 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let answer = self.change(&invocation, fence).await?;
         // Whatever was said: what is there now decides.
         match self.look(address).await {
-            Verdict::NameFree => Ok(match kept {
+            Finding::NameFree => Ok(match kept {
                 Some(kept) if said(&answer, Marker::Done) => Cleared::SetAside(kept.to_string()),
                 _ => Cleared::Free,
             }),
-            Verdict::Live(_) => Ok(Cleared::LiveOccupant),
-            Verdict::Retained(_) => Ok(Cleared::Unclearable(complaint(&answer))),
-            Verdict::Unknown(why) => Err(why.into()),
+            Finding::Live(_) => Ok(Cleared::LiveOccupant),
+            Finding::Retained(_) => Ok(Cleared::Unclearable(complaint(&answer))),
+            Finding::Unknown(why) => Err(why.into()),
         }
     }
 

@@ -16,7 +16,7 @@ use super::field::{Field, Marker};
 use super::occupant::{Occupant, OccupantKind};
 use super::parse::{fields_of, said};
 use super::paste::{Modes, Paste, Pasted, Refusal, Seat};
-use super::probe::{Remains, Verdict};
+use super::probe::{Finding, Remains};
 use super::server::{Invocation, Listener, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
@@ -80,10 +80,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 foreground: None,
             },
             _ => match self.look(address).await {
-                Verdict::NameFree => return Ok(DeliverOutcome::SessionDead(Remains::NameFree)),
-                Verdict::Retained(_) => return Ok(DeliverOutcome::SessionDead(Remains::Retained)),
-                Verdict::Unknown(why) => return Err(why.into()),
-                Verdict::Live(living) => {
+                Finding::NameFree => return Ok(DeliverOutcome::SessionDead(Remains::NameFree)),
+                Finding::Retained(_) => return Ok(DeliverOutcome::SessionDead(Remains::Retained)),
+                Finding::Unknown(why) => return Err(why.into()),
+                Finding::Live(living) => {
                     found = self.occupant_of(living)?;
                     if is_shell_of_a_person(&found) {
                         return Ok(DeliverOutcome::Held(HoldReason::NoAgent));
@@ -169,10 +169,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// The pane was not the one to paste into: says what is there instead.
     async fn after_loss(&self, address: &Address) -> Result<DeliverOutcome, RunnerError> {
         match self.look(address).await {
-            Verdict::NameFree => Ok(DeliverOutcome::SessionDead(Remains::NameFree)),
-            Verdict::Retained(_) => Ok(DeliverOutcome::SessionDead(Remains::Retained)),
-            Verdict::Unknown(why) => Err(why.into()),
-            Verdict::Live(living) => Err(RunnerError::Changed {
+            Finding::NameFree => Ok(DeliverOutcome::SessionDead(Remains::NameFree)),
+            Finding::Retained(_) => Ok(DeliverOutcome::SessionDead(Remains::Retained)),
+            Finding::Unknown(why) => Err(why.into()),
+            Finding::Live(living) => Err(RunnerError::Changed {
                 detail: format!(
                     "process {} runs in {} of {}",
                     living.pane.pid, living.pane.pane, living.pane.session

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::model::{BootId, Ending, Phase, ProcessId};
+use crate::model::{BootId, Phase, ProcessId};
 use crate::process::identity::Life;
 use crate::process::signal::{Signal, SignalError};
 
 use super::error::RunnerError;
 use super::probe::TICK;
-use super::server::{TmuxServer, Unanswered};
+use super::server::TmuxServer;
 use super::{Address, Fence, Machine, TmuxRunner};
 
 /// What a host needs beyond the grace of its harness: to kill, to reap, to record.
@@ -19,12 +19,8 @@ const RECORDING: Duration = Duration::from_secs(2);
 /// What became of an agent that was to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndOutcome {
-    /// It ended.
-    Ended(Ending),
-    /// It had ended before, or nothing was ever started.
-    AlreadyEnded(Option<Ending>),
-    /// It is gone, and how is not recorded.
-    EndedUnrecorded,
+    /// No agent runs any more; its record says how it ended, where it has one.
+    Ended,
     /// It still runs; nothing else was killed.
     StillRunning(ProcessId),
     /// It was not started by us, so it is not ended by us either.
@@ -45,13 +41,13 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         fence: Fence<'_>,
     ) -> Result<EndOutcome, RunnerError> {
         let Some(owner) = &address.owner else {
-            return Ok(EndOutcome::AlreadyEnded(None));
+            return Ok(EndOutcome::Ended);
         };
         let Some(record) = self.machine.record(owner) else {
             return Ok(self.end_without_record(address));
         };
         let harness = match record.phase {
-            Phase::Ended { ending, .. } => return Ok(EndOutcome::AlreadyEnded(Some(ending))),
+            Phase::Ended { .. } => return Ok(EndOutcome::Ended),
             Phase::Running { harness } => Some(harness),
             Phase::Starting => None,
         };
@@ -72,19 +68,19 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let give_up = give_up.max(Instant::now() + self.limits.record);
         loop {
             match self.machine.record(owner).map(|record| record.phase) {
-                Some(Phase::Ended { ending, .. }) => return Ok(EndOutcome::Ended(ending)),
+                Some(Phase::Ended { .. }) => return Ok(EndOutcome::Ended),
                 _ if Instant::now() < give_up => sleep(TICK).await,
                 Some(Phase::Starting) => return Ok(EndOutcome::StillRunning(record.host)),
-                _ => return Ok(EndOutcome::EndedUnrecorded),
+                _ => return Ok(EndOutcome::Ended),
             }
         }
     }
 
     fn end_without_record(&self, address: &Address) -> EndOutcome {
         match &address.target {
-            None => EndOutcome::AlreadyEnded(None),
+            None => EndOutcome::Ended,
             Some(target) => match self.machine.life(&target.boot, &target.harness) {
-                Life::Gone => EndOutcome::AlreadyEnded(None),
+                Life::Gone => EndOutcome::Ended,
                 Life::Running | Life::Unknown if !target.is_hosted() => EndOutcome::NotOurs,
                 Life::Running | Life::Unknown => EndOutcome::StillRunning(target.harness),
             },
@@ -97,33 +93,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             Some(harness) if self.machine.life(boot, &harness) != Life::Gone => {
                 EndOutcome::StillRunning(harness)
             }
-            _ => EndOutcome::EndedUnrecorded,
-        }
-    }
-
-    /// Waits until every recorded harness of the address is gone; the name is free for a successor
-    /// only then.
-    ///
-    /// # Errors
-    /// When one still runs at the end of `patience`.
-    pub async fn harness_gone(
-        &self,
-        address: &Address,
-        patience: Duration,
-    ) -> Result<(), Unanswered> {
-        let give_up = Instant::now() + patience;
-        loop {
-            let running = self
-                .harnesses(address)
-                .into_iter()
-                .find(|(_, life)| *life != Life::Gone);
-            match running {
-                None => return Ok(()),
-                Some((harness, _)) if Instant::now() >= give_up => {
-                    return Err(Unanswered::AgentOutlivesSession { harness });
-                }
-                Some(_) => sleep(TICK).await,
-            }
+            _ => EndOutcome::Ended,
         }
     }
 }

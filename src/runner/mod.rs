@@ -142,14 +142,6 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         self.limits
     }
 
-    /// Returns the version of tmux.
-    ///
-    /// # Errors
-    /// When tmux cannot be run.
-    pub async fn version(&self) -> Result<String, Unanswered> {
-        self.tmux.version().await
-    }
-
     /// Tells whether the server that would be asked for this address counts as silent.
     pub fn is_silent(&self, address: &Address) -> bool {
         let path = self.tmux.path_of(self.socket_of(address));

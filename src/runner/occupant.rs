@@ -7,7 +7,7 @@ use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
 use super::parse::{SeenPane, said, snapshot, snapshot_question};
-use super::probe::{Living, Verdict};
+use super::probe::{Finding, Living};
 use super::server::{Listener, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
@@ -65,9 +65,9 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         address: &Address,
     ) -> Result<Option<Occupant>, Unanswered> {
         match self.look_on(socket, address).await {
-            Verdict::Live(living) => self.occupant_of(living).map(Some),
-            Verdict::Retained(_) | Verdict::NameFree => Ok(None),
-            Verdict::Unknown(why) => Err(why),
+            Finding::Live(living) => self.occupant_of(living).map(Some),
+            Finding::Retained(_) | Finding::NameFree => Ok(None),
+            Finding::Unknown(why) => Err(why),
         }
     }
 

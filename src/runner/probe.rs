@@ -40,7 +40,7 @@ pub enum Remains {
 
 /// What a probe found, with what it takes to act on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Finding {
     Live(Living),
     Retained(Retained),
     NameFree,
@@ -74,7 +74,7 @@ pub(super) enum Company {
 
 /// A first look, which may need something done before it is a verdict.
 enum Look {
-    Verdict(Verdict),
+    Finding(Finding),
     /// The recorded server runs, but nobody listens at its socket.
     SocketLost(TmuxTarget),
     /// An end that shows in a moment; why nothing is known should it not.
@@ -94,28 +94,28 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// an answer that does not come is [`Probe::Unknown`] (AC1).
     pub async fn probe(&self, address: &Address) -> Probe {
         match self.look(address).await {
-            Verdict::Live(_) => Probe::Live,
-            Verdict::Retained(_) => Probe::Dead(Remains::Retained),
-            Verdict::NameFree => Probe::Dead(Remains::NameFree),
-            Verdict::Unknown(why) => Probe::Unknown(why),
+            Finding::Live(_) => Probe::Live,
+            Finding::Retained(_) => Probe::Dead(Remains::Retained),
+            Finding::NameFree => Probe::Dead(Remains::NameFree),
+            Finding::Unknown(why) => Probe::Unknown(why),
         }
     }
 
-    pub(super) async fn look(&self, address: &Address) -> Verdict {
+    pub(super) async fn look(&self, address: &Address) -> Finding {
         self.look_on(self.socket_of(address), address).await
     }
 
-    pub(super) async fn look_on(&self, socket: &TmuxSocket, address: &Address) -> Verdict {
+    pub(super) async fn look_on(&self, socket: &TmuxSocket, address: &Address) -> Finding {
         match self.look_once(socket, address).await {
-            Look::Verdict(verdict) => verdict,
+            Look::Finding(verdict) => verdict,
             Look::SocketLost(target) => {
                 if !self.socket_comes_back(&target).await {
-                    return Verdict::Unknown(self.socket_lost(&target));
+                    return Finding::Unknown(self.socket_lost(&target));
                 }
                 match self.look_once(socket, address).await {
-                    Look::Verdict(verdict) => verdict,
-                    Look::SocketLost(target) => Verdict::Unknown(self.socket_lost(&target)),
-                    Look::EndPending(why) => Verdict::Unknown(why),
+                    Look::Finding(verdict) => verdict,
+                    Look::SocketLost(target) => Finding::Unknown(self.socket_lost(&target)),
+                    Look::EndPending(why) => Finding::Unknown(why),
                 }
             }
             Look::EndPending(why) => self.look_until_ended(socket, address, why).await,
@@ -129,23 +129,23 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         socket: &TmuxSocket,
         address: &Address,
         why: Unanswered,
-    ) -> Verdict {
+    ) -> Finding {
         let give_up = Instant::now() + self.limits.record;
         while Instant::now() < give_up {
             sleep(TICK).await;
             match self.look_once(socket, address).await {
-                Look::Verdict(verdict) => return verdict,
+                Look::Finding(verdict) => return verdict,
                 Look::EndPending(_) => {}
-                Look::SocketLost(target) => return Verdict::Unknown(self.socket_lost(&target)),
+                Look::SocketLost(target) => return Finding::Unknown(self.socket_lost(&target)),
             }
         }
-        Verdict::Unknown(why)
+        Finding::Unknown(why)
     }
 
     async fn look_once(&self, socket: &TmuxSocket, address: &Address) -> Look {
         let answer = self.ask(socket, snapshot_question()).await;
         match answer.and_then(|answer| read(&answer)) {
-            Err(why) => Look::Verdict(Verdict::Unknown(why)),
+            Err(why) => Look::Finding(Finding::Unknown(why)),
             Ok(Seen::NoServer) => self.without_server(address),
             Ok(Seen::Server(snapshot)) => self.with_server(address, snapshot),
         }
@@ -153,12 +153,12 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
 
     fn without_server(&self, address: &Address) -> Look {
         let Some(target) = &address.target else {
-            return Look::Verdict(self.unless_running(address, Verdict::NameFree));
+            return Look::Finding(self.unless_running(address, Finding::NameFree));
         };
         match self.machine.life(&target.boot, &target.server) {
-            Life::Gone => Look::Verdict(self.unless_running(address, Verdict::NameFree)),
+            Life::Gone => Look::Finding(self.unless_running(address, Finding::NameFree)),
             Life::Running => Look::SocketLost(target.clone()),
-            Life::Unknown => Look::Verdict(Verdict::Unknown(Unanswered::Undecidable {
+            Life::Unknown => Look::Finding(Finding::Unknown(Unanswered::Undecidable {
                 process: target.server,
             })),
         }
@@ -169,7 +169,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             && target.server.pid != snapshot.server
             && self.machine.life(&target.boot, &target.server) != Life::Gone
         {
-            return Look::Verdict(Verdict::Unknown(Unanswered::AnotherServer {
+            return Look::Finding(Finding::Unknown(Unanswered::AnotherServer {
                 recorded: target.server,
                 found: snapshot.server,
             }));
@@ -181,20 +181,20 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             .cloned()
             .collect();
         if panes.is_empty() {
-            return Look::Verdict(self.unless_running(address, Verdict::NameFree));
+            return Look::Finding(self.unless_running(address, Finding::NameFree));
         }
         self.judge(address, snapshot, panes)
     }
 
     /// A name is not free, and a session not over, while the recorded harness runs.
-    fn unless_running(&self, address: &Address, verdict: Verdict) -> Verdict {
+    fn unless_running(&self, address: &Address, verdict: Finding) -> Finding {
         for (process, life) in self.harnesses(address) {
             match life {
                 Life::Gone => {}
                 Life::Running => {
-                    return Verdict::Unknown(Unanswered::AgentOutlivesSession { harness: process });
+                    return Finding::Unknown(Unanswered::AgentOutlivesSession { harness: process });
                 }
-                Life::Unknown => return Verdict::Unknown(Unanswered::Undecidable { process }),
+                Life::Unknown => return Finding::Unknown(Unanswered::Undecidable { process }),
             }
         }
         verdict
@@ -223,7 +223,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         if let Some(pane) = person
             && !self.is_ours_and_over(address, pane)
         {
-            return Look::Verdict(Verdict::Live(Living {
+            return Look::Finding(Finding::Live(Living {
                 server: snapshot.server,
                 socket: snapshot.socket,
                 pane: pane.clone(),
@@ -236,9 +236,9 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         } else {
             Company::None
         };
-        Look::Verdict(self.unless_running(
+        Look::Finding(self.unless_running(
             address,
-            Verdict::Retained(Retained {
+            Finding::Retained(Retained {
                 snapshot,
                 panes,
                 company,
@@ -268,11 +268,11 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         });
         match (ended, harness) {
             (true, None | Some((_, Life::Gone))) => None,
-            (true, Some((harness, Life::Running))) => Some(Look::Verdict(Verdict::Unknown(
+            (true, Some((harness, Life::Running))) => Some(Look::Finding(Finding::Unknown(
                 Unanswered::AgentOutlivesSession { harness },
             ))),
             (true, Some((process, Life::Unknown))) => {
-                Some(Look::Verdict(Verdict::Unknown(Unanswered::Undecidable {
+                Some(Look::Finding(Finding::Unknown(Unanswered::Undecidable {
                     process,
                 })))
             }
@@ -282,7 +282,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             (false, None) if self.starts_nothing(pane) => {
                 Some(Look::EndPending(Unanswered::GivenUp { host: pane.pid }))
             }
-            (false, _) => Some(Look::Verdict(Verdict::Live(Living {
+            (false, _) => Some(Look::Finding(Finding::Live(Living {
                 server: snapshot.server,
                 socket: snapshot.socket.clone(),
                 pane: pane.clone(),

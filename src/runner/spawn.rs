@@ -16,7 +16,7 @@ use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::occupant::Occupant;
 use super::parse::{MADE, MadePane, fields_of, made};
-use super::probe::{Retained, TICK, Verdict};
+use super::probe::{Finding, Retained, TICK};
 use super::server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, Renamed, TmuxRunner};
 
@@ -196,18 +196,18 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         renamed: Renamed<'_>,
     ) -> Result<Way, RunnerError> {
         match self.look(address).await {
-            Verdict::NameFree => Ok(Way::Free(self.may_start(plan))),
-            Verdict::Live(_) => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
-            Verdict::Retained(retained) => {
+            Finding::NameFree => Ok(Way::Free(self.may_start(plan))),
+            Finding::Live(_) => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
+            Finding::Retained(retained) => {
                 let taken = self.freed(address, &retained, fence, renamed).await?;
                 Ok(taken.map_or_else(|| Way::Free(self.may_start(plan)), Way::Taken))
             }
             // tmux refuses a taken name by itself, so a running server may decide. An agent that
             // was recorded before must be proved gone, which silence does not do.
-            Verdict::Unknown(why) if why.is_silence() && plan.address.target.is_none() => {
+            Finding::Unknown(why) if why.is_silence() && plan.address.target.is_none() => {
                 Ok(Way::Free(Start::Never))
             }
-            Verdict::Unknown(why) => Err(why.into()),
+            Finding::Unknown(why) => Err(why.into()),
         }
     }
 
@@ -220,10 +220,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         renamed: Renamed<'_>,
     ) -> Result<Way, RunnerError> {
         match self.look(address).await {
-            Verdict::NameFree => Ok(Way::Free(Start::Never)),
-            Verdict::Unknown(why @ Unanswered::GivenUp { .. }) => Err(why.into()),
-            Verdict::Live(_) | Verdict::Unknown(_) => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
-            Verdict::Retained(retained) => {
+            Finding::NameFree => Ok(Way::Free(Start::Never)),
+            Finding::Unknown(why @ Unanswered::GivenUp { .. }) => Err(why.into()),
+            Finding::Live(_) | Finding::Unknown(_) => Ok(Way::Taken(SpawnOutcome::LiveOccupant)),
+            Finding::Retained(retained) => {
                 let taken = self.freed(address, &retained, fence, renamed).await?;
                 Ok(taken.map_or(Way::Free(Start::Never), Way::Taken))
             }
@@ -251,12 +251,12 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
 
     async fn after_second_duplicate(&self, here: &Address) -> Result<SpawnOutcome, RunnerError> {
         match self.look(here).await {
-            Verdict::Unknown(why @ Unanswered::GivenUp { .. }) => Err(why.into()),
-            Verdict::Live(_) | Verdict::Unknown(_) => Ok(SpawnOutcome::LiveOccupant),
-            Verdict::Retained(_) => Ok(SpawnOutcome::Unclearable(
+            Finding::Unknown(why @ Unanswered::GivenUp { .. }) => Err(why.into()),
+            Finding::Live(_) | Finding::Unknown(_) => Ok(SpawnOutcome::LiveOccupant),
+            Finding::Retained(_) => Ok(SpawnOutcome::Unclearable(
                 "a session came back under the name twice".to_owned(),
             )),
-            Verdict::NameFree => Err(RunnerError::Refused {
+            Finding::NameFree => Err(RunnerError::Refused {
                 doing: "make the session",
                 words: "duplicate session, twice, under a name that is free now".to_owned(),
             }),

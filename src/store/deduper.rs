@@ -14,7 +14,7 @@ use super::rows::{Reader, big, ms};
 use super::settle::{self, Release, Settlement};
 use super::waiting::{self, Waiting};
 use super::{Store, StoreError};
-use crate::model::{Class, DeliveryId, DeliveryState, DropReason, HoldReason};
+use crate::model::{Class, DeliveryId, DropReason, HoldReason};
 
 /// In the order of time, so that the first free row ends the search.
 pub(super) const NEXT_DUE: &str = concat!(
@@ -367,24 +367,6 @@ impl Deduper {
         };
         done.await
             .map_err(self.store.explain("dropping a waiting delivery"))
-    }
-
-    /// Returns how far a delivery has come.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn state(&self, delivery: DeliveryId) -> Result<Option<DeliveryState>, StoreError> {
-        let found = async {
-            let row = sqlx::query("SELECT id, state FROM deliveries WHERE id = $1")
-                .bind(delivery.0)
-                .fetch_optional(&self.store.readers)
-                .await?;
-            row.map(|row| Reader::new(&row, "deliveries")?.parse("state"))
-                .transpose()
-        };
-        found
-            .await
-            .map_err(self.store.explain("reading the state of a delivery"))
     }
 
     /// Lets all deliveries that are held for this reason go on now, and returns how many.

@@ -64,8 +64,6 @@ pub enum SessionChange {
     Touch(i64),
     /// Its agent runs: a spawn is over, an attempt succeeded, or the occupant is ours.
     Register(Registered),
-    /// The spawn failed: a first spawn leaves no session, a respawn leaves it as it was.
-    AbandonAttempt(i64),
     /// It is kept, but nothing is delivered.
     Pause(i64),
     /// Deliveries go in again.
@@ -82,7 +80,6 @@ pub(super) async fn apply(
     match change {
         SessionChange::Touch(session) => touch(conn, *session, now).await,
         SessionChange::Register(registered) => register(conn, registered, now).await,
-        SessionChange::AbandonAttempt(session) => abandon_attempt(conn, *session).await,
         SessionChange::Pause(session) => set_status(conn, *session, "paused", now).await,
         SessionChange::Resume(session) => {
             set_status(conn, *session, "active", now).await?;

@@ -146,12 +146,6 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Locked { .. } | Self::Full { .. })
     }
-
-    /// Tells whether somebody else holds the claim now.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost { .. })
-    }
 }
 
 fn list(items: &[WorkItemRef]) -> String {

@@ -31,8 +31,6 @@ pub struct Cursor {
 pub enum ItemFilter<'a> {
     /// Every known one.
     All,
-    /// The open ones.
-    Open,
     /// Those of one repository.
     Of(&'a RepoRef),
 }
@@ -72,11 +70,6 @@ impl Ledger {
                 "SELECT ",
                 item_columns!(),
                 " FROM work_items w ORDER BY w.id"
-            )),
-            ItemFilter::Open => sqlx::query(concat!(
-                "SELECT ",
-                item_columns!(),
-                " FROM work_items w WHERE w.is_open = 1 ORDER BY w.id"
             )),
             ItemFilter::Of(repo) => sqlx::query(concat!(
                 "SELECT ",

@@ -168,7 +168,8 @@ impl Store {
         &self.path
     }
 
-    /// Reads the whole database and reports the first damage; takes seconds on a large one.
+    /// Reads the whole database and reports the first damage; takes seconds on a large one, so no
+    /// opening does it.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] with what is wrong.

@@ -191,38 +191,13 @@ impl Queue {
             .map_err(self.store.explain("reading a delivery"))
     }
 
-    /// Returns the last thing that reached a work item's session, or steered it.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn last_delivered(&self, item: &WorkItemRef) -> Result<Option<QueueRow>, StoreError> {
-        let row = sqlx::query(concat!(
-            queue_columns!(),
-            "WHERE d.item_id = (SELECT i.id FROM work_items i WHERE i.ref_key = $1) \
-             AND d.state = 'delivered' ORDER BY d.number DESC LIMIT 1"
-        ))
-        .bind(item.key())
-        .fetch_optional(&self.store.readers)
-        .await;
-        row.map_err(Fault::from)
-            .and_then(|row| row.as_ref().map(queue_row).transpose())
-            .map_err(self.store.explain("reading the last delivery"))
-    }
-
     /// Gives what other versions of the program gave up a full budget again, once per version
-    /// (AC11). First spawns stay given up, and so does a paste that may still take effect.
+    /// (AC11), and says so of each just before the commit. First spawns stay given up, and so does a
+    /// paste that may still take effect.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was re-armed.
-    pub async fn rearm_given_up(&self, running: &str) -> Result<Vec<Rearmed>, StoreError> {
-        self.rearm_given_up_saying(running, |_| {}).await
-    }
-
-    /// Re-arms them, and says so of each just before the commit.
-    ///
-    /// # Errors
-    /// As [`rearm_given_up`](Self::rearm_given_up).
-    pub async fn rearm_given_up_saying(
+    pub async fn rearm_given_up(
         &self,
         running: &str,
         say: impl FnMut(&Rearmed) + Send,

@@ -5,11 +5,11 @@ use sqlx::SqliteConnection;
 
 use super::claim::Claim;
 use super::claims;
-use super::effects::{self, NewAttempt, NewSession, Registered, SessionChange};
+use super::effects::{self, NewAttempt, NewSession, Registered};
 use super::error::Fault;
 use super::items;
 use super::rows::ControlRecord;
-use super::sessions::{self, SessionFaces, session_columns};
+use super::sessions::{self, SessionFace, SessionFaces, session_columns};
 use super::waiting::{self, Waiting};
 use super::{Store, StoreError};
 use crate::model::{
@@ -42,6 +42,18 @@ macro_rules! of_status {
     () => {
         " WHERE s.status = COALESCE($1, s.status) AND ($2 = 0 OR s.status <> 'closed') \
          ORDER BY s.id DESC"
+    };
+}
+
+/// A session, and what reached it last.
+macro_rules! face {
+    () => {
+        concat!(
+            "SELECT w.title, l.kind AS last_kind, l.actor AS last_actor, ",
+            session_columns!(),
+            " LEFT JOIN events l ON l.id = (SELECT d.event_id FROM deliveries d \
+             WHERE d.item_id = s.item_id AND d.state = 'delivered' ORDER BY d.number DESC LIMIT 1)"
+        )
     };
 }
 
@@ -113,27 +125,12 @@ impl SessionRegistry {
             .map_err(self.store.explain("looking for closed sessions"))
     }
 
-    /// Returns a session by its number.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn get(&self, session: i64) -> Result<Option<Session>, StoreError> {
-        let found = async { sessions::by_id(&mut *self.reader().await?, session).await };
-        found.await.map_err(self.store.explain("reading a session"))
-    }
-
     /// Returns the newest session of a work item, open or closed.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn latest(&self, item: &WorkItemRef) -> Result<Option<Session>, StoreError> {
-        let found = async {
-            Ok(sessions::all_of(&mut *self.reader().await?, item)
-                .await?
-                .into_iter()
-                .next())
-        };
-        found.await.map_err(self.store.explain("reading a session"))
+        Ok(self.latest_face(item).await?.map(|face| face.session))
     }
 
     /// Returns the sessions as lists show them.
@@ -142,20 +139,32 @@ impl SessionRegistry {
     /// When the database cannot be read.
     pub async fn faces(&self, filter: SessionFilter) -> Result<SessionFaces, StoreError> {
         let listed = async {
-            let rows = sqlx::query(concat!(
-                "SELECT w.title, l.kind AS last_kind, l.actor AS last_actor, ",
-                session_columns!(),
-                " LEFT JOIN events l ON l.id = (SELECT d.event_id FROM deliveries d \
-                 WHERE d.item_id = s.item_id AND d.state = 'delivered' ORDER BY d.number DESC LIMIT 1)",
-                of_status!()
-            ))
-            .bind(filter.status())
-            .bind(i64::from(filter == SessionFilter::Open))
-            .fetch_all(&self.store.readers)
-            .await?;
+            let rows = sqlx::query(concat!(face!(), of_status!()))
+                .bind(filter.status())
+                .bind(i64::from(filter == SessionFilter::Open))
+                .fetch_all(&self.store.readers)
+                .await?;
             sessions::faces(&rows)
         };
         listed.await.map_err(self.store.explain("listing sessions"))
+    }
+
+    /// Returns the newest session of a work item as lists show it.
+    ///
+    /// # Errors
+    /// When the database or the row cannot be read.
+    pub async fn latest_face(&self, item: &WorkItemRef) -> Result<Option<SessionFace>, StoreError> {
+        let found = async {
+            let row = sqlx::query(concat!(
+                face!(),
+                " WHERE w.ref_key = $1 ORDER BY s.id DESC LIMIT 1"
+            ))
+            .bind(item.key())
+            .fetch_optional(&self.store.readers)
+            .await?;
+            row.as_ref().map(sessions::face).transpose()
+        };
+        found.await.map_err(self.store.explain("reading a session"))
     }
 
     /// Counts the open sessions, whether or not their rows can be read.
@@ -348,19 +357,6 @@ impl SessionRegistry {
             tx.commit().await.map_err(Fault::from)
         };
         done.await.map_err(self.store.explain("giving a spawn up"))
-    }
-
-    /// Changes a session without the end of a claim: for what a person does, or what was noticed.
-    ///
-    /// # Errors
-    /// [`StoreError::SessionMoved`] when the session is not in a state that allows it.
-    pub async fn change(&self, change: &SessionChange) -> Result<(), StoreError> {
-        let done = async {
-            let mut tx = self.store.begin().await?;
-            effects::apply(&mut tx, change, self.store.now_ms()).await?;
-            tx.commit().await.map_err(Fault::from)
-        };
-        done.await.map_err(self.store.explain("changing a session"))
     }
 
     /// Forgets sessions, command and queue of these work items: of all, or of none.

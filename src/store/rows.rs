@@ -186,16 +186,6 @@ pub struct ItemRow {
     pub listed_at: Option<DateTime<Utc>>,
 }
 
-impl ItemRow {
-    /// Tells whether the last command lets the item have a session.
-    #[must_use]
-    pub fn is_started(&self) -> bool {
-        self.control
-            .as_ref()
-            .is_some_and(|last| last.command.means_started())
-    }
-}
-
 /// One state of an item's wish for details; clearing it leaves a later wish standing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirtyMark(pub(super) i64);

@@ -120,7 +120,7 @@ pub(super) fn faces(rows: &[SqliteRow]) -> Result<SessionFaces, Fault> {
     Ok(faces)
 }
 
-fn face(row: &SqliteRow) -> Result<SessionFace, Fault> {
+pub(super) fn face(row: &SqliteRow) -> Result<SessionFace, Fault> {
     let reader = Reader::new(row, "sessions")?;
     Ok(SessionFace {
         title: reader.get("title")?,

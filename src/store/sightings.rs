@@ -94,8 +94,6 @@ pub enum Change {
     Closed,
     /// It was opened again: its control command is forgotten, its baseline kept.
     Reopened,
-    /// The work item that it serves became known.
-    Bound,
 }
 
 /// What a sighting says about the item as it is now.
@@ -208,7 +206,7 @@ async fn bind(
     let Some(target) = target.filter(|target| **target != seen.item) else {
         return Ok(());
     };
-    let bound = sqlx::query(
+    sqlx::query(
         "UPDATE work_items SET bound_to = $2 WHERE id = $1 AND bound_to IS NULL \
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = $1 AND s.status <> 'closed')",
     )
@@ -216,9 +214,6 @@ async fn bind(
     .bind(target.to_string())
     .execute(conn)
     .await?;
-    if bound.rows_affected() > 0 {
-        sighted.changes.push(Change::Bound);
-    }
     Ok(())
 }
 

@@ -41,10 +41,7 @@ async fn a_killed_session_leaves_a_free_name() {
     let it = rig.start(1, "exec sleep 600").await;
     rig.tmux
         .ok(&["kill-session", "-t", &format!("={}:", it.name)]);
-    rig.runner
-        .harness_gone(&it, std::time::Duration::from_secs(10))
-        .await
-        .unwrap();
+    wait_for("the end of the agent", || !crate::rig::runs(&it));
 
     assert_eq!(rig.runner.probe(&it).await, Probe::Dead(Remains::NameFree));
 }

@@ -36,7 +36,6 @@ fn an_empty_file_means_the_defaults_and_so_does_none() {
         ["GH_TOKEN", "GITHUB_TOKEN"]
     );
     let claude = &config.harnesses[&config.routing.default_harness];
-    assert_eq!(claude.kind, HarnessKind::Claude);
     assert_eq!(claude.command, "claude");
     assert_eq!(claude.session_args, ["--session-id", "{sessionId}"]);
     assert_eq!(
@@ -111,10 +110,7 @@ routing:
     assert_eq!(claude.env["LANG"], EnvValue::Value("C".to_owned()));
     assert_eq!(claude.env["ANTHROPIC_API_KEY"], EnvValue::FromEnvironment);
     let script = &config.harnesses[&config.routing.default_harness];
-    assert_eq!(
-        (script.kind, &script.resume_args),
-        (HarnessKind::Command, &None)
-    );
+    assert_eq!(script.resume_args, None);
     assert_eq!(
         (script.ready_delay, script.submit_gap),
         (Duration::from_millis(500), Duration::from_millis(20))

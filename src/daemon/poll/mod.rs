@@ -111,7 +111,6 @@ pub async fn run_poll(
     let ended = ended.unwrap_or_else(|panicked| Err(panicked.into()));
     daemon.services.log.emit(&Decision::PollerStopped {
         cycles: daemon.cycles.load(Ordering::Relaxed),
-        signal: None,
         error: ended.as_ref().err().map(ToString::to_string),
     });
     daemon.services.store.close().await;
@@ -302,7 +301,7 @@ impl Daemon {
             });
         };
         let queue = self.services.store.queue();
-        if let Err(error) = queue.rearm_given_up_saying(version, say).await {
+        if let Err(error) = queue.rearm_given_up(version, say).await {
             tracing::error!("cannot look for events that another version gave up: {error}");
         }
     }

@@ -125,3 +125,40 @@ async fn nothing_is_settled_or_given_back_before_its_line_is_in_the_event_log() 
         assert_eq!(world.records(&[line]).len(), 2, "{line}");
     }
 }
+
+#[tokio::test]
+async fn what_goes_wrong_names_the_session_that_it_is_about() {
+    for line in ["dispatch.held", "dispatch.dropped", "dispatch.failed"] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Runs).await;
+        world.comment(ITEM, 1).await;
+        match line {
+            "dispatch.dropped" => world.configure(&json!({ "routing.authorizedUsers": [] })),
+            "dispatch.failed" => world
+                .configure(&json!({ "harnesses": { "agent": { "command": "/nowhere/agent" } } })),
+            // The server has no session any more, and the agent still runs.
+            _ => world.tmux(|call| match is_paste(call) {
+                true => no_server(call),
+                false => said(format!("loop-server|{}||/nowhere/socket\n", own().pid)),
+            }),
+        }
+
+        world.work().await;
+
+        let records = world.records(&[line]);
+        let [record] = &records[..] else {
+            panic!("{line}: {records:?}");
+        };
+        let name = session.minted_ref.session_name().unwrap();
+        assert_eq!(record.text("tmux_target"), Some(name.as_str()), "{line}");
+        if line == "dispatch.held" {
+            let which = format!("process {}", own());
+            assert!(
+                record.text("detail").unwrap().contains(&which),
+                "{record:?}"
+            );
+        } else {
+            assert_eq!(record.text("harness"), Some("agent"), "{line}");
+        }
+    }
+}

@@ -270,7 +270,8 @@ impl World {
     }
 
     async fn state(&self, delivery: DeliveryId) -> DeliveryState {
-        self.store.deduper().state(delivery).await.unwrap().unwrap()
+        let row = self.store.queue().get(delivery).await.unwrap();
+        row.unwrap().state
     }
 
     async fn attempts(&self, delivery: DeliveryId) -> u64 {
@@ -328,6 +329,22 @@ impl World {
             .await
             .unwrap();
         self.session().await.unwrap()
+    }
+}
+
+/// Changes a session as a command would.
+impl World {
+    async fn change(&self, change: SessionChange) {
+        let command = self.command(comment(ITEM, 901)).await;
+        let deduper = self.store.deduper();
+        let claim = deduper.claim(command, &dead_owner()).await.unwrap();
+        let delivered = Settlement::Delivered {
+            possible_repeat: false,
+        };
+        deduper
+            .settle(&claim.unwrap(), delivered, Some(change))
+            .await
+            .unwrap();
     }
 }
 

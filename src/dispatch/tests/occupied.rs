@@ -11,7 +11,7 @@ async fn no_second_agent_is_started_while_that_of_a_closed_session_runs() {
     let world = World::new().await;
     let session = world.active_session(Agent::Runs).await;
     let change = SessionChange::Close(session.id);
-    world.store.registry().change(&change).await.unwrap();
+    world.change(change).await;
     let delivery = world.comment(ITEM, 1).await;
 
     world.work().await;
@@ -35,7 +35,7 @@ async fn an_agent_whose_closed_session_ended_with_it_is_in_nobodys_way() {
     let world = World::new().await;
     let session = world.active_session(Agent::Gone).await;
     let change = SessionChange::Close(session.id);
-    world.store.registry().change(&change).await.unwrap();
+    world.change(change).await;
     world.comment(ITEM, 1).await;
 
     world.work().await;

@@ -10,7 +10,7 @@ async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
     let delivery = world.comment(ITEM, 1).await;
     let pause = SessionChange::Pause(session.id);
     world.pass(1);
-    world.store.registry().change(&pause).await.unwrap();
+    world.change(pause).await;
     let clock = world.clock.clone();
     // Time goes on by itself, a hundred times as fast.
     let ticking = tokio::spawn(async move {

@@ -87,7 +87,6 @@ impl RepoCycle<'_> {
                     merged: row.merged,
                 }
             }
-            Change::Bound => return,
         };
         self.poller.log.emit(&record);
     }

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::inputs::{self, Progress, Verdict};
+use super::inputs::{self, CiResult, Progress};
 use super::repo::{RepoCycle, StepError};
 use crate::github::payload::{CheckRun, CommitStatus, WorkflowRun};
 use crate::github::{GitHubError, Listing};
@@ -42,7 +42,7 @@ impl Answers {
         ]
     }
 
-    fn verdicts(&self, row: &ItemRow, sha: &str) -> Vec<Verdict> {
+    fn results(&self, row: &ItemRow, sha: &str) -> Vec<CiResult> {
         let item = inputs::item(row);
         let runs = elements(&self.runs)
             .iter()
@@ -58,7 +58,7 @@ impl Answers {
 }
 
 impl RepoCycle<'_> {
-    /// Asks for the verdicts on every watched head.
+    /// Asks for the results on every watched head.
     pub(super) async fn ci(&mut self) -> Result<(), StepError> {
         let rows = self
             .poller
@@ -95,11 +95,11 @@ impl RepoCycle<'_> {
             return Ok(());
         }
         let answers = self.answers(head, &Conditions::default()).await?;
-        let verdicts = answers.verdicts(row, &head.sha);
-        let at_rest = self.at_rest(row, &verdicts);
-        let arrivals: Vec<Arrival> = verdicts
+        let results = answers.results(row, &head.sha);
+        let at_rest = self.at_rest(row, &results);
+        let arrivals: Vec<Arrival> = results
             .into_iter()
-            .filter_map(|verdict| verdict.event)
+            .filter_map(|result| result.event)
             .map(|event| self.judged(event))
             .collect();
         self.accept_whole(Acceptance {
@@ -189,14 +189,14 @@ impl RepoCycle<'_> {
     }
 
     /// Tells whether nothing more is to be expected of a head. All times are GitHub's.
-    fn at_rest(&self, row: &ItemRow, verdicts: &[Verdict]) -> bool {
+    fn at_rest(&self, row: &ItemRow, results: &[CiResult]) -> bool {
         let Some(now) = self.server_now else {
             return false;
         };
-        let is_over = |verdict: &Verdict| verdict.progress == Progress::Finished;
-        match verdicts.iter().map(|verdict| verdict.at).max() {
+        let is_over = |result: &CiResult| result.progress == Progress::Finished;
+        match results.iter().map(|result| result.at).max() {
             None => now - row.updated_at >= NO_CI_AFTER,
-            Some(newest) => verdicts.iter().all(is_over) && now - newest >= QUIET_AFTER,
+            Some(newest) => results.iter().all(is_over) && now - newest >= QUIET_AFTER,
         }
     }
 }

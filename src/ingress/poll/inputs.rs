@@ -132,7 +132,7 @@ pub(super) enum Progress {
 
 /// What CI says about a commit.
 #[derive(Debug)]
-pub(super) struct Verdict {
+pub(super) struct CiResult {
     pub(super) progress: Progress,
     /// When it last changed.
     pub(super) at: DateTime<Utc>,
@@ -140,9 +140,9 @@ pub(super) struct Verdict {
     pub(super) event: Option<Event>,
 }
 
-/// Turns a run into a verdict; none for another commit, nor for a fork's run of the same commit, whose
+/// Turns a run into a result; none for another commit, nor for a fork's run of the same commit, whose
 /// title is a stranger's.
-pub(super) fn workflow_run(run: &WorkflowRun, item: &ItemInput, sha: &str) -> Option<Verdict> {
+pub(super) fn workflow_run(run: &WorkflowRun, item: &ItemInput, sha: &str) -> Option<CiResult> {
     let home = run.head_repository.as_ref().map(|repository| repository.id);
     let is_foreign = home.is_some() && item.repo_id.is_some() && home != item.repo_id;
     if is_foreign || run.head_sha.as_deref() != Some(sha) {
@@ -164,12 +164,12 @@ pub(super) fn workflow_run(run: &WorkflowRun, item: &ItemInput, sha: &str) -> Op
         finished_at: at(run.updated_at.or(run.created_at)),
     };
     let finished = run.status.as_deref() == Some("completed");
-    Some(verdict(finished, input.finished_at, || {
+    Some(result(finished, input.finished_at, || {
         payload::workflow_run(item, input, run.run_attempt.unwrap_or(1))
     }))
 }
 
-pub(super) fn status(status: &CommitStatus, item: &ItemInput, sha: &str) -> Option<Verdict> {
+pub(super) fn status(status: &CommitStatus, item: &ItemInput, sha: &str) -> Option<CiResult> {
     let state = status.state.clone()?;
     let finished = state != "pending";
     let input = CiInput {
@@ -183,13 +183,13 @@ pub(super) fn status(status: &CommitStatus, item: &ItemInput, sha: &str) -> Opti
         url: status.target_url.clone().unwrap_or_default(),
         finished_at: at(status.updated_at.or(status.created_at)),
     };
-    Some(verdict(finished, input.finished_at, || {
+    Some(result(finished, input.finished_at, || {
         payload::status(item, input)
     }))
 }
 
-/// Turns a check into a verdict; none for those of GitHub Actions, which repeat its workflow runs.
-pub(super) fn check_run(check: &CheckRun, item: &ItemInput, sha: &str) -> Option<Verdict> {
+/// Turns a check into a result; none for those of GitHub Actions, which repeat its workflow runs.
+pub(super) fn check_run(check: &CheckRun, item: &ItemInput, sha: &str) -> Option<CiResult> {
     let app = check
         .app
         .as_ref()
@@ -212,18 +212,18 @@ pub(super) fn check_run(check: &CheckRun, item: &ItemInput, sha: &str) -> Option
         finished_at: at(check.completed_at.or(check.started_at)),
     };
     let finished = check.status.as_deref() == Some("completed");
-    Some(verdict(finished, input.finished_at, || {
+    Some(result(finished, input.finished_at, || {
         payload::check_run(item, input, &app)
     }))
 }
 
-fn verdict(finished: bool, at: DateTime<Utc>, event: impl FnOnce() -> Option<Event>) -> Verdict {
+fn result(finished: bool, at: DateTime<Utc>, event: impl FnOnce() -> Option<Event>) -> CiResult {
     let (progress, event) = if finished {
         (Progress::Finished, event())
     } else {
         (Progress::Running, None)
     };
-    Verdict {
+    CiResult {
         progress,
         at,
         event,
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_forks_run_of_the_same_commit_is_no_verdict() {
-        let verdict = |repository: u64| {
+        let result = |repository: u64| {
             let run = json!({
                 "id": 1, "head_sha": "abc", "status": "completed", "conclusion": "failure",
                 "display_title": "from a stranger", "head_repository": {"id": repository},
@@ -273,7 +273,7 @@ mod tests {
                 "abc",
             )
         };
-        assert!(verdict(7).is_some());
-        assert!(verdict(8).is_none());
+        assert!(result(7).is_some());
+        assert!(result(8).is_none());
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Poller;
 use super::failures::Worth;
 use super::report::CycleReport;
-use crate::config::{Config, Source};
+use crate::config::{Config, WatchedRepos};
 use crate::eventlog::Decision;
 use crate::github::GitHubError;
 use crate::model::{ItemKind, RepoRef, WorkItemRef};
@@ -22,7 +22,7 @@ use crate::store::StoreError;
 pub(super) struct RepoCycle<'a> {
     pub(super) poller: &'a Poller,
     pub(super) config: &'a Config,
-    pub(super) source: &'a Source,
+    pub(super) source: &'a WatchedRepos,
     pub(super) repo: &'a RepoRef,
     pub(super) stop: &'a CancellationToken,
     pub(super) report: &'a mut CycleReport,

@@ -3,9 +3,8 @@
 use super::super::marker::MARKER;
 use super::super::prose::missing_fence;
 use super::quote::{Keep, Quote};
-use crate::eventlog::Repeat;
 use crate::model::text::{clean, one_line};
-use crate::model::{Detail, Edit, Event, EventKind, ItemKind, WorkItemRef};
+use crate::model::{Detail, Edit, Event, EventKind, ItemKind, Repeat, WorkItemRef};
 
 const TITLE_CAP: usize = 256;
 const HUNK_CAP: usize = 3000;

@@ -9,34 +9,22 @@ mod quote;
 
 use message::{Values, header};
 
-use crate::config::{Part, Template};
-use crate::eventlog::Repeat;
-use crate::model::{Event, WorkItemRef};
+use crate::config::{InteractionMode, Part, Template};
+use crate::model::{Event, Repeat, WorkItemRef};
 
 /// The longest message, in bytes, that is pasted or passed as an argument; a longer one goes by file.
 pub const INLINE_LIMIT: usize = 32 * 1024;
 
-/// Where the agent asks what it needs to know (`routing.interaction.mode`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Interaction {
-    /// On the work item.
-    #[default]
-    WorkItem,
-    /// In its terminal.
-    Cli,
-}
-
-impl Interaction {
-    fn directive(self) -> &'static str {
-        match self {
-            Self::WorkItem => {
-                "Nobody watches this terminal. When you need a decision, ask in a comment on the work item, then\n\
-                 stop and wait: the answer comes in here."
-            }
-            Self::Cli => {
-                "Somebody watches this terminal. When you need a decision, ask here and wait; then write on the\n\
-                 work item what was decided."
-            }
+/// Tells the agent where to ask what it needs to know.
+fn directive(interaction: InteractionMode) -> &'static str {
+    match interaction {
+        InteractionMode::WorkItem => {
+            "Nobody watches this terminal. When you need a decision, ask in a comment on the work item, then\n\
+             stop and wait: the answer comes in here."
+        }
+        InteractionMode::Cli => {
+            "Somebody watches this terminal. When you need a decision, ask here and wait; then write on the\n\
+             work item what was decided."
         }
     }
 }
@@ -46,12 +34,12 @@ impl Interaction {
 pub struct Prompts {
     event: Template,
     spawn: Template,
-    interaction: Interaction,
+    interaction: InteractionMode,
 }
 
 impl Default for Prompts {
     fn default() -> Self {
-        Self::new(None, None, Interaction::default())
+        Self::new(None, None, InteractionMode::default())
     }
 }
 
@@ -59,7 +47,11 @@ impl Prompts {
     /// Takes the operator's templates (`routing.promptTemplate`, `routing.spawnPromptTemplate`), or the
     /// built-in ones.
     #[must_use]
-    pub fn new(event: Option<Template>, spawn: Option<Template>, interaction: Interaction) -> Self {
+    pub fn new(
+        event: Option<Template>,
+        spawn: Option<Template>,
+        interaction: InteractionMode,
+    ) -> Self {
         Self {
             event: event.unwrap_or_else(|| builtin(include_str!("templates/event.md"))),
             spawn: spawn.unwrap_or_else(|| builtin(include_str!("templates/spawn.md"))),
@@ -76,7 +68,7 @@ impl Prompts {
         rest: &[Event],
         repeat: Repeat,
     ) -> String {
-        let values = Values::new(work_item, first, rest, self.interaction.directive());
+        let values = Values::new(work_item, first, rest, directive(self.interaction));
         message::whole(
             &header(work_item, first, rest),
             &render(&self.event, &values),
@@ -93,7 +85,7 @@ impl Prompts {
         rest: &[Event],
         repeat: Repeat,
     ) -> String {
-        let values = Values::new(work_item, first, rest, self.interaction.directive());
+        let values = Values::new(work_item, first, rest, directive(self.interaction));
         let header = message::spawn_header(work_item, first, rest);
         message::whole(&header, &render(&self.spawn, &values), repeat)
     }

@@ -182,7 +182,7 @@ fn a_new_agent_learns_its_item_its_rules_and_what_started_it() {
 
 #[test]
 fn the_interaction_mode_decides_where_to_ask() {
-    let cli = Prompts::new(None, None, Interaction::Cli);
+    let cli = Prompts::new(None, None, InteractionMode::Cli);
     let text = cli.spawn(&item(), &comment("x"), &[], Repeat::No);
     assert!(text.contains("Somebody watches this terminal."));
 }
@@ -190,7 +190,7 @@ fn the_interaction_mode_decides_where_to_ask() {
 #[test]
 fn a_template_of_the_operator_cannot_lose_header_or_words_and_expands_no_value() {
     let template = Template::parse("On ${repository}, $work_item, for $$5.").unwrap();
-    let prompts = Prompts::new(Some(template), None, Interaction::WorkItem);
+    let prompts = Prompts::new(Some(template), None, InteractionMode::WorkItem);
     let text = prompts.message(&item(), &comment("$url stays"), &[], Repeat::No);
     assert_eq!(
         text,

@@ -160,11 +160,15 @@ impl World {
     }
 
     pub(super) async fn state(&self, delivery: DeliveryId) -> Option<DeliveryState> {
-        self.store.deduper().state(delivery).await.unwrap()
+        let row = self.store.queue().get(delivery).await.unwrap();
+        row.map(|row| row.state)
     }
 
     pub(super) async fn change(&self, change: SessionChange) -> Result<(), StoreError> {
-        self.store.registry().change(&change).await
+        let mut tx = self.store.begin().await.unwrap();
+        let changed = effects::apply(&mut tx, &change, self.store.now_ms()).await;
+        tx.commit().await.unwrap();
+        changed.map_err(self.store.explain("changing a session"))
     }
 
     pub(super) async fn spawn(&self, claim: &Claim) -> crate::model::Session {
@@ -173,6 +177,12 @@ impl World {
             .begin_spawn(claim, &new_session(claim))
             .await
             .unwrap()
+    }
+
+    /// The newest session of an item, open or closed.
+    pub(super) async fn latest(&self, text: &str) -> Option<crate::model::Session> {
+        let registry = self.store.registry();
+        registry.latest(&item(text)).await.unwrap()
     }
 
     /// Gives the item of `text` an active session.
@@ -192,12 +202,7 @@ impl World {
             )
             .await
             .unwrap();
-        self.store
-            .registry()
-            .get(session.id)
-            .await
-            .unwrap()
-            .unwrap()
+        self.latest(text).await.unwrap()
     }
 }
 

@@ -15,17 +15,17 @@ async fn another_version_tries_what_was_given_up_again_exactly_once() {
     let delivery = given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
     let queue = world.store.queue();
 
-    assert_eq!(queue.rearm_given_up("1.0").await.unwrap(), []);
-    let rearmed = queue.rearm_given_up("1.1").await.unwrap();
+    assert_eq!(queue.rearm_given_up("1.0", |_| {}).await.unwrap(), []);
+    let rearmed = queue.rearm_given_up("1.1", |_| {}).await.unwrap();
     assert_eq!((rearmed.len(), rearmed[0].delivery), (1, delivery));
-    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.1", |_| {}).await.unwrap(), []);
 
     let claim = world.claimed().await;
     assert_eq!(claim.attempts(), 0, "with a full budget");
     world.abandon(&claim, "1.1", Rearm::ByAnotherVersion).await;
-    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
-    assert_eq!(queue.rearm_given_up("1.0").await.unwrap(), []);
-    assert_eq!(queue.rearm_given_up("1.2").await.unwrap().len(), 1);
+    assert_eq!(queue.rearm_given_up("1.1", |_| {}).await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.0", |_| {}).await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.2", |_| {}).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -53,7 +53,15 @@ async fn a_text_that_was_edited_since_is_not_tried_again() {
     given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
     world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
 
-    assert_eq!(world.store.queue().rearm_given_up("1.1").await.unwrap(), []);
+    assert_eq!(
+        world
+            .store
+            .queue()
+            .rearm_given_up("1.1", |_| {})
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -63,7 +71,7 @@ async fn a_given_up_first_spawn_waits_for_a_person() {
     let delivery = given_up(&world, "1.0", Rearm::ByHand).await;
     let queue = world.store.queue();
 
-    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.1", |_| {}).await.unwrap(), []);
     assert!(queue.retry(delivery).await.unwrap());
     assert!(!queue.retry(delivery).await.unwrap());
     assert_eq!(world.claimed().await.first().id, delivery);
@@ -88,9 +96,9 @@ async fn a_paste_that_may_still_take_effect_is_not_tried_again_yet() {
     world.abandon(&claim, "1.0", Rearm::ByAnotherVersion).await;
     let queue = world.store.queue();
 
-    assert_eq!(queue.rearm_given_up("1.1").await.unwrap(), []);
+    assert_eq!(queue.rearm_given_up("1.1", |_| {}).await.unwrap(), []);
     world.pass(31);
-    assert_eq!(queue.rearm_given_up("1.1").await.unwrap().len(), 1);
+    assert_eq!(queue.rearm_given_up("1.1", |_| {}).await.unwrap().len(), 1);
     assert_eq!(world.claimed().await.intent(), Some(&intent));
 }
 
@@ -160,7 +168,7 @@ async fn old_texts_are_forgotten_but_not_their_keys_nor_what_may_be_tried_again(
         world
             .store
             .queue()
-            .rearm_given_up("1.1")
+            .rearm_given_up("1.1", |_| {})
             .await
             .unwrap()
             .len(),

@@ -63,7 +63,12 @@ async fn a_spawn_under_way_is_not_held_up_by_what_was_given_up_before_it() {
     let deduper = world.store.deduper();
     deduper.release(&claim, retry).await.unwrap();
 
-    let rearmed = world.store.queue().rearm_given_up("1.1.0").await.unwrap();
+    let rearmed = world
+        .store
+        .queue()
+        .rearm_given_up("1.1.0", |_| {})
+        .await
+        .unwrap();
 
     assert_eq!(rearmed[0].delivery, given_up);
     assert_eq!(world.claimed().await.first().id, boot);
@@ -80,7 +85,7 @@ async fn a_failed_first_spawn_leaves_no_session() {
 
     registry.abandon_attempt(&claim, session.id).await.unwrap();
 
-    assert_eq!(registry.get(session.id).await.unwrap(), None);
+    assert_eq!(world.latest("o/r#1").await, None);
     let next = world.spawn(&claim).await;
     assert!(next.id > session.id, "numbers are never given twice");
 }
@@ -141,7 +146,7 @@ async fn a_failed_respawn_loses_no_conversation() {
         )
     );
     registry.abandon_attempt(&claim, before.id).await.unwrap();
-    assert_eq!(registry.get(before.id).await.unwrap().unwrap(), before);
+    assert_eq!(world.latest("o/r#1").await.unwrap(), before);
 
     registry
         .begin_respawn(&claim, before.id, &attempt)
@@ -154,7 +159,7 @@ async fn a_failed_respawn_loses_no_conversation() {
         harness_session_id: attempt.harness_session_id.clone(),
     };
     registry.register(&claim, &registered).await.unwrap();
-    let after = registry.get(before.id).await.unwrap().unwrap();
+    let after = world.latest("o/r#1").await.unwrap();
     assert_eq!(after.owner, attempt.owner);
     assert_eq!(after.harness_session_id, attempt.harness_session_id);
     assert_eq!(after.target, Some(target("%9")));
@@ -173,9 +178,8 @@ async fn an_outcome_and_its_session_change_are_one() {
     world.comment("o/r#1").await;
     let claim = world.claimed().await;
     let deduper = world.store.deduper();
-    let registry = world.store.registry();
-    registry
-        .change(&SessionChange::Close(session.id))
+    world
+        .change(SessionChange::Close(session.id))
         .await
         .unwrap();
     let delivered = Settlement::Delivered {
@@ -213,7 +217,7 @@ async fn a_session_is_paused_resumed_and_closed_for_good() {
         .change(SessionChange::Pause(session.id))
         .await
         .unwrap();
-    let still = registry.get(session.id).await.unwrap().unwrap();
+    let still = world.latest("o/r#1").await.unwrap();
     assert_eq!(still.status_since, at(5), "it is what it was");
     world
         .change(SessionChange::Resume(session.id))
@@ -252,7 +256,7 @@ async fn a_reset_takes_all_named_items_or_none() {
     assert_eq!(items, [item("o/r#404")]);
     let dry = registry.reset(&both[..1], ResetMode::DryRun).await.unwrap();
     assert_eq!((dry[0].sessions.len(), dry[0].queued), (1, 1));
-    assert!(registry.get(session.id).await.unwrap().is_some());
+    assert!(world.latest("o/r#1").await.is_some());
 
     let open = registry.reset(&both[..1], ResetMode::Apply).await;
     assert!(matches!(open, Err(StoreError::SessionOpen { .. })));
@@ -263,9 +267,8 @@ async fn a_reset_takes_all_named_items_or_none() {
 
     registry.reset(&both[..1], ResetMode::Apply).await.unwrap();
 
-    assert_eq!(registry.get(session.id).await.unwrap(), None);
-    let state = world.store.deduper().state(waiting).await.unwrap();
-    assert_eq!(state, Some(DeliveryState::Dropped));
+    assert_eq!(world.latest("o/r#1").await, None);
+    assert_eq!(world.state(waiting).await, Some(DeliveryState::Dropped));
     let again = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
     assert!(
         matches!(again, ArrivalOutcome::Duplicate { .. }),
@@ -288,14 +291,15 @@ async fn ids_that_a_hostile_hand_wrote_are_reported_and_never_acted_on() {
     ] {
         let world = World::new().await;
         world.know("o/r#1").await;
-        let session = world.session("o/r#1").await;
+        world.session("o/r#1").await;
         let statement = format!("UPDATE sessions SET {column} = {value}");
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .execute(&world.store.writer)
             .await
             .unwrap();
 
-        let error = world.store.registry().get(session.id).await.unwrap_err();
+        let registry = world.store.registry();
+        let error = registry.latest(&item("o/r#1")).await.unwrap_err();
 
         let said = error.to_string();
         assert!(

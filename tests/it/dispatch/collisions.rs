@@ -77,7 +77,13 @@ async fn a_first_spawn_never_touches_a_live_session_of_unknown_origin() {
     let given_up = stage.queue(1).await.pop().unwrap();
     assert_eq!(given_up.state, DeliveryState::Abandoned);
     let queue = stage.store.queue();
-    assert!(queue.rearm_given_up("another").await.unwrap().is_empty());
+    assert!(
+        queue
+            .rearm_given_up("another", |_| {})
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// A person starts an agent under the name at the chosen call of a respawn.

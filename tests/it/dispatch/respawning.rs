@@ -248,10 +248,15 @@ async fn a_respawn_that_always_fails_is_given_up_and_rearmed_by_another_version_
     stage.heal();
     let queue = stage.store.queue();
     let same = env!("CARGO_PKG_VERSION");
-    assert!(queue.rearm_given_up(same).await.unwrap().is_empty());
+    assert!(queue.rearm_given_up(same, |_| {}).await.unwrap().is_empty());
     // Not before its last paste can no longer be served.
     let rearmed = async {
-        while queue.rearm_given_up("next").await.unwrap().is_empty() {
+        while queue
+            .rearm_given_up("next", |_| {})
+            .await
+            .unwrap()
+            .is_empty()
+        {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
@@ -260,7 +265,13 @@ async fn a_respawn_that_always_fails_is_given_up_and_rearmed_by_another_version_
     assert_eq!(stage.row(delivery).await.state, DeliveryState::Delivered);
     assert_eq!(newest(&stage), (Some(conversation), true));
     assert_eq!(stage.times_heard("in vain"), 1);
-    assert!(queue.rearm_given_up("next").await.unwrap().is_empty());
+    assert!(
+        queue
+            .rearm_given_up("next", |_| {})
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// AC8, AC10: what is neither live nor clearable is skipped for good, and says so.

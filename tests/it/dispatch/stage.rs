@@ -8,7 +8,7 @@ use chrono::Utc;
 use rustix::process::Signal;
 use serde_json::json;
 use the_loop::clock::SystemClock;
-use the_loop::config::{Config, Environment};
+use the_loop::config::{Config, Environment, InteractionMode};
 use the_loop::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use the_loop::eventlog::{self, EventLog, Filter, Record, Rotation};
 use the_loop::harness::Surroundings;
@@ -18,7 +18,7 @@ use the_loop::model::{
 };
 use the_loop::process::find_program;
 use the_loop::process::identity::{boot_id, own};
-use the_loop::routing::prompt::{Interaction, Prompts};
+use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Invocation, Limits, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
 use the_loop::store::{
     Acceptance, Arrival, ArrivalOutcome, ClaimOwner, Disposition, ItemSighting, QueueFilter,
@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
                 ("TMUX", "/elsewhere,1,0"),
             ]),
             program: BINARY.into(),
-            prompts: Prompts::new(None, None, Interaction::Cli),
+            prompts: Prompts::new(None, None, InteractionMode::Cli),
             wake: Arc::new(Notify::new()),
         });
         Self {

@@ -39,7 +39,7 @@ async fn an_issue_closed_twice_ends_twice() {
     rig.github.reopen(REPO, issue, "ada").unwrap();
     rig.look().await;
     assert!(rig.row(issue).await.armed, "it still has its label");
-    assert!(!rig.row(issue).await.is_started(), "it needs a new start");
+    assert_eq!(rig.row(issue).await.control, None, "it needs a new start");
     rig.github.close(REPO, issue, "ada").unwrap();
     rig.look().await;
     assert_eq!(closings(&rig).await.len(), 1);
