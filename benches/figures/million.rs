@@ -161,7 +161,7 @@ async fn hold(store: &Store, size: Size) -> Result<()> {
         "UPDATE deliveries SET state = 'held', reason = 'session-paused', settled_at = NULL, \
          next_at = $1 WHERE id > $2 AND id <= $3",
     )
-    .bind((Utc::now() + TimeDelta::hours(1)).timestamp_millis())
+    .bind((Utc::now() + TimeDelta::minutes(5)).timestamp_millis())
     .bind(i64::from(size.deliveries - HELD))
     .bind(i64::from(size.deliveries))
     .execute(&mut conn)

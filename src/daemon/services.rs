@@ -21,7 +21,7 @@ use crate::process::identity::{boot_id, own};
 use crate::process::table_lock::{TableLock, TableLockError};
 use crate::routing::prompt::Prompts;
 use crate::runner::{self, LocalMachine, RealTmux, TmuxRunner, TmuxServer, Unanswered, Version};
-use crate::store::{ClaimOwner, Store, StoreError};
+use crate::store::{ClaimOwner, Store, StoreError, Tuning};
 
 /// The permission bits that let the group and everybody else change a folder.
 const OTHERS_WRITE: u32 = 0o022;
@@ -234,7 +234,12 @@ pub async fn open_store(config: &Config) -> Result<Option<Store>, ServiceError> 
     }
     make_private(root)?;
     let host = host_id::of(root)?;
-    let store = Store::open(&database, &host, Arc::new(SystemClock)).await?;
+    // One question after the other: a second connection would take longer to open than to wait for.
+    let tuning = Tuning {
+        readers: 1,
+        ..Tuning::default()
+    };
+    let store = Store::open_with(&database, &host, Arc::new(SystemClock), tuning).await?;
     Ok(Some(store))
 }
 

@@ -218,7 +218,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     pub(super) async fn event(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
-        let Some(session) = self.registry.open_session(claim.item.id).await? else {
+        // Both are asked at once: an agent waits for the answers.
+        let (open, rate) = tokio::join!(
+            self.registry.open_session(claim.item.id),
+            self.held_for_rate(claim)
+        );
+        let Some(session) = open? else {
             return self.first_event(claim).await;
         };
         match session.status {
@@ -239,7 +244,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             SessionStatus::Active if claim.first().event.kind == EventKind::Armed => {
                 Ok(Conclusion::Dropped(DropReason::AlreadyRunning))
             }
-            SessionStatus::Active => match self.held_for_rate(claim).await? {
+            SessionStatus::Active => match rate? {
                 Some(held) => Ok(held),
                 None => self.deliver(claim, session).await,
             },

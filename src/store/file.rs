@@ -188,5 +188,5 @@ fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
             .test_before_acquire(false)
             .connect_lazy_with(options(path, tuning))
     };
-    (pool(1), pool(2))
+    (pool(1), pool(tuning.readers))
 }

@@ -56,13 +56,15 @@ pub use waiting::Waiting;
 use crate::clock::Clock;
 use error::Fault;
 
-/// How the database is opened; the default is right except in tests.
+/// How the database is opened; the default is right for daemons.
 #[derive(Debug, Clone, Copy)]
 pub struct Tuning {
     /// How long a write waits for another process's lock.
     pub busy_timeout: Duration,
     /// How long a claim holds without being renewed.
     pub lease: Duration,
+    /// How many connections read at once; each is a thread, and is opened when it is first needed.
+    pub readers: u32,
 }
 
 impl Default for Tuning {
@@ -70,6 +72,7 @@ impl Default for Tuning {
         Self {
             busy_timeout: Duration::from_secs(10),
             lease: Duration::from_secs(60),
+            readers: 3,
         }
     }
 }
