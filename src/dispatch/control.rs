@@ -13,7 +13,7 @@ use super::error::WorkError;
 use super::fence::fence;
 use super::records;
 use super::work::LOOK_AGAIN_SOON;
-use crate::eventlog::{Decision, Effect};
+use crate::eventlog::{Decision, Effect, hold_phrase};
 use crate::model::{
     ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Repeat,
     Session, SessionStatus, TmuxFate,
@@ -68,12 +68,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .await?;
         match self.registry.open_session(claim.item.id).await? {
             None => {
-                let conclusion = self.first_spawn(claim).await?;
-                Ok(self.with_effect(claim, conclusion, ControlCommand::Start, Effect::Spawned))
+                let spawned = self.first_spawn(claim).await?;
+                Ok(Self::of_start(claim, spawned))
             }
             Some(session) if session.status == SessionStatus::Spawning => {
-                let conclusion = self.continue_spawn(claim, session).await?;
-                Ok(self.with_effect(claim, conclusion, ControlCommand::Start, Effect::Spawned))
+                let spawned = self.continue_spawn(claim, session).await?;
+                Ok(Self::of_start(claim, spawned))
             }
             Some(session) if session.status == SessionStatus::Paused => {
                 self.go_on(claim, ControlCommand::Start, &session).await
@@ -354,20 +354,24 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         })
     }
 
-    fn with_effect(
-        &self,
-        claim: &Arc<Claim>,
-        conclusion: Conclusion,
-        command: ControlCommand,
-        effect: Effect,
-    ) -> Conclusion {
-        match conclusion {
+    /// What a spawn means for the start that asked for it.
+    fn of_start(claim: &Arc<Claim>, spawned: Conclusion) -> Conclusion {
+        match spawned {
             Conclusion::Delivered(mut delivered) => {
-                delivered
-                    .records
-                    .insert(0, records::command(claim, command, effect));
+                let record = records::command(claim, ControlCommand::Start, Effect::Spawned);
+                delivered.records.insert(0, record);
                 Conclusion::Delivered(delivered)
             }
+            // A later stop need not wait for a start that waits.
+            Conclusion::Held {
+                reason,
+                again,
+                detail,
+            } => Conclusion::Held {
+                reason: HoldReason::StartRetry,
+                again,
+                detail: detail.or_else(|| Some(hold_phrase(reason.as_str()).to_owned())),
+            },
             other => other,
         }
     }

@@ -44,18 +44,24 @@ const TRIES: usize = 16;
 pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 
 /// What makes a waiting delivery `d` free to be claimed by the host `$1`:
-/// nobody works on its item; nothing of its class is ahead of it (a held command makes no other
-/// command wait), unless it is the one that a spawn under way carries; its item's session, if open,
-/// is this host's, and not being spawned for another delivery that still waits.
+/// nobody works on its item; nothing of its class is ahead of it, and no command that waits to be
+/// tried again, unless `d` is what a spawn under way carries; its item's session, if open, is this
+/// host's, and not being spawned for another delivery that still waits.
 ///
-/// A spawn whose own delivery is settled blocks nobody: whoever comes next brings it to its end.
+/// A stop that tmux has not answered must not be overtaken by what would start the agent anew; only a
+/// start that failed, or a row that cannot be read, makes nobody wait. A spawn whose own delivery is
+/// settled blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
     () => {
         "d.state IN ('pending', 'held') \
          AND NOT EXISTS (SELECT 1 FROM deliveries c WHERE c.item_id = d.item_id AND c.claim_lead = 1) \
-         AND (NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
+         AND ((NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
          AND e.number < d.number AND e.state IN ('pending', 'held') \
          AND (e.class = 'event' OR e.state = 'pending')) \
+         AND NOT EXISTS (SELECT 1 FROM deliveries h WHERE h.item_id = d.item_id AND h.class = 'control' \
+         AND h.id <> d.id AND h.state IN ('pending', 'held') \
+         AND (h.state = 'pending' OR h.reason <> 'start-retry') \
+         AND (d.class = 'event' OR h.number < d.number))) \
          OR EXISTS (SELECT 1 FROM sessions o WHERE o.item_id = d.item_id AND o.status = 'spawning' \
          AND o.boot_delivery = d.id)) \
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = d.item_id AND s.status <> 'closed' \

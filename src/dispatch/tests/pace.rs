@@ -49,7 +49,7 @@ async fn a_dispatcher_without_a_free_place_does_not_look_for_what_is_due() {
 }
 
 #[tokio::test]
-async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
+async fn an_event_waits_for_commands_that_are_tried_again_and_nothing_goes_in_circles() {
     let world = World::new().await;
     let session = world.active_session(Agent::Runs).await;
     world.command(comment(ITEM, 1)).await;
@@ -68,7 +68,10 @@ async fn an_event_makes_no_way_for_a_command_that_cannot_be_claimed_yet() {
 
     let worked = tokio::time::timeout(Duration::from_secs(20), world.work());
     worked.await.expect("it does not go round in circles");
+    assert_eq!(world.state(event).await, DeliveryState::Pending);
 
+    world.pass(60);
+    world.work().await;
     assert_eq!(world.state(event).await, DeliveryState::Delivered);
 }
 

@@ -91,6 +91,38 @@ async fn a_command_never_waits_behind_events() {
 }
 
 #[tokio::test]
+async fn nothing_overtakes_a_command_that_waits_to_be_tried_again() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    world.comment("o/r#1").await;
+    let stop = world.command("o/r#1").await;
+    let claim = world.claimed().await;
+    assert_eq!(claim.first().id, stop);
+    let later = world.command("o/r#1").await;
+    let other = world.comment("o/r#2").await;
+    let deduper = world.store.deduper();
+    let held = Release::Held {
+        reason: HoldReason::TmuxSilent,
+        look_again_at: at(2),
+    };
+    deduper.release(&claim, held).await.unwrap();
+
+    let next = world.claimed().await;
+    assert_eq!(next.first().id, other, "other items go on");
+    world.delivered(&next).await;
+    assert!(world.claim().await.is_none());
+    world.pass(2);
+    let again = world.claimed().await;
+    assert_eq!(again.first().id, stop);
+
+    // A start that failed makes nobody wait.
+    let retry = Release::RetryStart { at: at(60) };
+    deduper.release(&again, retry).await.unwrap();
+    assert_eq!(world.claimed().await.first().id, later);
+}
+
+#[tokio::test]
 async fn what_came_in_after_a_command_is_not_dropped_by_it() {
     let world = World::new().await;
     world.know("o/r#1").await;
@@ -110,7 +142,7 @@ async fn what_came_in_after_a_command_is_not_dropped_by_it() {
 }
 
 #[tokio::test]
-async fn commands_go_in_their_order_and_a_held_one_stops_no_other() {
+async fn commands_go_in_their_order_and_overtake_only_a_start_that_waits() {
     let world = World::new().await;
     world.know("o/r#1").await;
     let start = world.command("o/r#1").await;
@@ -128,7 +160,7 @@ async fn commands_go_in_their_order_and_a_held_one_stops_no_other() {
     world.pass(60);
     let claim = world.claimed().await;
     let held = Release::Held {
-        reason: HoldReason::TmuxSilent,
+        reason: HoldReason::StartRetry,
         look_again_at: at(1_000),
     };
     deduper.release(&claim, held).await.unwrap();
