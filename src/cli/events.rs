@@ -31,9 +31,6 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     let loaded = setup::load_or_defaults(global)?;
-    if let Some(what) = &args.explain {
-        return explain::run(&loaded.config, what, args.json);
-    }
     let filter = filter(args, &loaded.config.integrations.github.host)?;
     let path = &loaded.config.event_log.path;
     let limit = if args.limit == 0 {
@@ -41,6 +38,9 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
     } else {
         args.limit
     };
+    if let Some(what) = &args.explain {
+        return explain::run(&loaded.config, what, limit, args.json);
+    }
     if args.follow {
         return follow(args, path, filter, limit);
     }

@@ -14,11 +14,13 @@ use crate::eventlog::{
     spawn_advice_of,
 };
 use crate::model::text::count;
-use crate::model::{DeliveryId, DeliveryState, DropReason, HoldReason, SessionStatus, WorkItemRef};
+use crate::model::{
+    DeliveryId, DeliveryState, DropReason, EventKey, HoldReason, SessionStatus, WorkItemRef,
+};
 use crate::store::{QueueFilter, QueueRow, Store};
 
-/// At most so many steps are told; the newest are the ones that matter.
-const STEPS: usize = 500;
+/// More deliveries than this are not listed one by one.
+const LISTED: u32 = 1000;
 
 /// What is to be explained.
 enum Subject {
@@ -53,6 +55,8 @@ impl Subject {
 #[serde(rename_all = "camelCase")]
 struct Story {
     title: String,
+    /// How many steps came before those that are told.
+    earlier: usize,
     steps: Vec<Step>,
     /// How each delivery stands.
     deliveries: Vec<Standing>,
@@ -78,20 +82,25 @@ struct Standing {
     advice: Option<&'static str>,
 }
 
-pub(super) fn run(config: &Config, text: &str, json: bool) -> Result<Exit, Failure> {
+/// Tells the last `limit` steps of what is asked for.
+pub(super) fn run(config: &Config, text: &str, limit: usize, json: bool) -> Result<Exit, Failure> {
     let subject = Subject::of(text, &config.integrations.github.host);
-    let tail = eventlog::tail(&config.event_log.path, subject.filter(), STEPS)?;
+    let tail = eventlog::tail(&config.event_log.path, subject.filter(), usize::MAX)?;
     let (deliveries, session) = standing(config, &subject, &tail.records)?;
-    if tail.records.is_empty() && deliveries.is_empty() {
+    if tail.records.is_empty() && deliveries.is_empty() && session.is_none() {
         return Err(Failure::of(format!(
             "nothing is known of {text}: neither the event log {} nor the store has it. Was it written \
              before the item was watched, or is its repository not in polling.sources?",
             config.event_log.path.display()
         )));
     }
+    let mut steps = steps(&subject, &tail.records);
+    let earlier = steps.len().saturating_sub(limit);
+    steps.drain(..earlier);
     let story = Story {
         title: title(&subject, &deliveries, &tail.records),
-        steps: steps(&tail.records),
+        earlier,
+        steps,
         deliveries: deliveries
             .into_iter()
             .map(|row| standing_of(row, &tail.records))
@@ -108,7 +117,7 @@ pub(super) fn run(config: &Config, text: &str, json: bool) -> Result<Exit, Failu
 }
 
 /// One step for each thing that happened: a failed start is an attempt that failed, and says so itself.
-fn steps(records: &[Record]) -> Vec<Step> {
+fn steps(subject: &Subject, records: &[Record]) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut before: Option<&Record> = None;
     for record in records {
@@ -116,19 +125,39 @@ fn steps(records: &[Record]) -> Vec<Step> {
             before.event == "session.spawn_failed"
                 && before.number("delivery") == record.number("delivery")
         });
-        if !(same && record.event == "dispatch.failed") {
-            steps.push(step(record));
+        // That a list showed an old text again is part of that text's story alone.
+        let beside = matches!(subject, Subject::Item(_)) && record.event == "inbox.duplicate";
+        if !(beside || same && record.event == "dispatch.failed") {
+            steps.push(step(subject, record));
         }
     }
     steps
 }
 
-fn step(record: &Record) -> Step {
+fn step(subject: &Subject, record: &Record) -> Step {
+    let told = eventlog::tell(record);
     Step {
         ts: record.ts,
         event: record.event.clone(),
-        text: eventlog::tell(record),
+        text: match (subject, act(record)) {
+            (Subject::Item(_), Some(act)) => format!("{act}: {told}"),
+            (Subject::Item(_), None) | (Subject::Delivery(_), _) => told,
+        },
     }
+}
+
+/// `comment 2451 by @octocat`, where the record is about an event.
+fn act(record: &Record) -> Option<String> {
+    let kind = kind_phrase(record.text("kind")?);
+    let key = EventKey::from_stored(record.text("key")?.to_owned());
+    let id = key.object().rsplit_once(':').map(|(_, id)| id);
+    let id = id.filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
+    let by = record.text("actor").map(|actor| format!(" by @{actor}"));
+    Some(format!(
+        "{kind}{}{}",
+        id.map(|id| format!(" {id}")).unwrap_or_default(),
+        by.unwrap_or_default()
+    ))
 }
 
 /// Reads how the deliveries stand, and the session of a work item.
@@ -146,16 +175,29 @@ fn standing(
                 open_of(&store, item).await?,
                 session_of(&store, item).await?,
             ),
-            Subject::Delivery(wanted) => (rows(&store, wanted, records).await?, None),
+            Subject::Delivery(wanted) => {
+                let host = &config.integrations.github.host;
+                (rows(&store, host, wanted, records).await?, None)
+            }
         };
         store.close().await;
         Ok(found)
     })
 }
 
-async fn rows(store: &Store, wanted: &str, records: &[Record]) -> Result<Vec<QueueRow>, Failure> {
+async fn rows(
+    store: &Store,
+    host: &str,
+    wanted: &str,
+    records: &[Record],
+) -> Result<Vec<QueueRow>, Failure> {
     let mut numbers: BTreeSet<i64> = records.iter().flat_map(deliveries).collect();
     numbers.extend(wanted.parse::<i64>().ok());
+    // The log may have been rotated away; the store keeps the keys.
+    for key in [wanted.to_owned(), format!("{host}:{wanted}")] {
+        let found = store.queue().list(QueueFilter::About(&key), LISTED).await?;
+        numbers.extend(found.iter().map(|row| row.delivery.0));
+    }
     let mut found = Vec::new();
     for number in numbers {
         found.extend(store.queue().get(DeliveryId(number)).await?);
@@ -177,7 +219,7 @@ fn deliveries(record: &Record) -> Vec<i64> {
 
 /// What of an item is not done, or was given up.
 async fn open_of(store: &Store, item: &WorkItemRef) -> Result<Vec<QueueRow>, Failure> {
-    let all = store.queue().list(QueueFilter::Of(item), 10_000).await?;
+    let all = store.queue().list(QueueFilter::Of(item), LISTED).await?;
     let open = |row: &QueueRow| !row.state.is_final() || row.state == DeliveryState::Abandoned;
     Ok(all.into_iter().filter(open).collect())
 }
@@ -306,6 +348,10 @@ fn clock(at: DateTime<Utc>) -> String {
 fn print(subject: &Subject, story: &Story) {
     output::line(&story.title);
     output::line("");
+    if story.earlier > 0 {
+        let earlier = count(story.earlier as u64, "earlier step");
+        output::line(format!("  ({earlier}; --limit 0 tells all)"));
+    }
     let mut day = None;
     for step in &story.steps {
         let at = step.ts.with_timezone(&Local);
@@ -333,9 +379,12 @@ fn print(subject: &Subject, story: &Story) {
         }
     }
     if story.deliveries.is_empty() && matches!(subject, Subject::Delivery(_)) {
-        output::line("Result: not delivered; it was decided against when it was seen");
-        if let Some(advice) = story.refused {
-            output::line(format!("To do:  {advice}"));
+        match story.refused {
+            Some(advice) => {
+                output::line("Result: not delivered; it was decided against when it was seen");
+                output::line(format!("To do:  {advice}"));
+            }
+            None => output::line("Result: the store has nothing of it any more"),
         }
     }
     if let Some(session) = &story.session {

@@ -21,6 +21,8 @@ pub enum QueueFilter<'a> {
     Abandoned,
     /// All of one work item.
     Of(&'a WorkItemRef),
+    /// Those of one event or object: its key, or the key without the version.
+    About(&'a str),
 }
 
 /// One delivery, for people.
@@ -170,6 +172,12 @@ impl Queue {
             ))
             .bind(i64::from(limit))
             .bind(item.key()),
+            QueueFilter::About(key) => sqlx::query(concat!(
+                queue_columns!(),
+                "WHERE e.key = $2 OR e.object = $2 ORDER BY d.id LIMIT $1"
+            ))
+            .bind(i64::from(limit))
+            .bind(key),
         };
         let rows = query.fetch_all(&self.store.readers).await;
         rows.map_err(Fault::from)

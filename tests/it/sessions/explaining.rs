@@ -85,13 +85,24 @@ fn a_delivered_comment_and_one_that_was_not_are_explained() {
         &[
             "demo/app#1\n",
             "agent started in loop-",
+            "by @mallory: seen by poll, and decided against",
             "Session: loop-",
             "is paused",
         ],
     );
+    assert!(!item.contains("stored already"), "{item}");
+    let short_story = world
+        .run(&["events", "--explain", &short(number), "--limit", "2"])
+        .ok();
+    told_in_order(&short_story, &["earlier steps; --limit 0 tells all"]);
     let json: Value = world.json(&["events", "--explain", &dropped, "--json"]);
     assert_eq!(json["deliveries"][0]["reason"], json!("session-paused"));
     assert_eq!(json["steps"][0]["event"], json!("inbox.accepted"));
+
+    // The log was rotated away: the store still knows.
+    std::fs::remove_file(scratch.state_root().join("logs/events.jsonl")).unwrap();
+    told_in_order(&explain(&world, &delivered), &["Result: delivered"]);
+    told_in_order(&explain(&world, &short(number)), &["Session: loop-"]);
 }
 
 #[test]
