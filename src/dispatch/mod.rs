@@ -43,7 +43,7 @@ use crate::process::identity::{Life, life_in};
 use crate::routing::policy::Policy;
 use crate::routing::prompt::Prompts;
 use crate::runner::{Address, Machine, TmuxRunner, TmuxServer};
-use crate::store::{ClaimOwner, Deduper, Ledger, SessionRegistry, Store};
+use crate::store::{Claim, ClaimOwner, Deduper, Ledger, SessionRegistry, Store};
 use work::Worked;
 
 /// How long the dispatcher sleeps at most before it looks into the store again: another process may
@@ -217,7 +217,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             };
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                () = self.shared.wake.notified() => {}
+                () = self.shared.wake.notified() => self.take_news(&mut work).await,
                 Some(ended) = work.join_next() => tally.count(ended),
                 () = tokio::time::sleep(pause) => {}
             }
@@ -295,15 +295,30 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         }
     }
 
+    /// Takes what was accepted in this process a moment ago; the look that follows finds the rest, and
+    /// meets a store that fails.
+    async fn take_news(&self, work: &mut JoinSet<(u64, Worked)>) {
+        if work.len() < self.places()
+            && let Ok(Some(claim)) = self.shared.deduper.claim_due(&self.shared.owner).await
+        {
+            self.begin(work, claim);
+        }
+    }
+
+    fn places(&self) -> usize {
+        let config = self.shared.config.borrow();
+        config.routing.max_concurrent_dispatches
+    }
+
+    fn begin(&self, work: &mut JoinSet<(u64, Worked)>, claim: Claim) {
+        let shared = Arc::clone(&self.shared);
+        let deliveries = claim.rows.len() as u64;
+        work.spawn(async move { (deliveries, shared.work(Arc::new(claim)).await) });
+    }
+
     /// Claims until every place is taken or nothing is due, and returns when to look again.
     async fn fill(&self, work: &mut JoinSet<(u64, Worked)>) -> Result<Duration, DispatchError> {
-        let places = self
-            .shared
-            .config
-            .borrow()
-            .routing
-            .max_concurrent_dispatches;
-        while work.len() < places {
+        while work.len() < self.places() {
             let Some(claim) = self
                 .shared
                 .deduper
@@ -313,9 +328,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 let due = self.until_due().await?;
                 return Ok(due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
             };
-            let shared = Arc::clone(&self.shared);
-            let deliveries = claim.rows.len() as u64;
-            work.spawn(async move { (deliveries, shared.work(Arc::new(claim)).await) });
+            self.begin(work, claim);
         }
         // What is due meanwhile has to wait for a place, and the end of a work is heard of.
         Ok(LOOK_AGAIN)

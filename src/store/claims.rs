@@ -185,6 +185,14 @@ pub(super) async fn next(
     Ok(None)
 }
 
+/// Claims the oldest due delivery without a look first, for one who knows that there is one.
+pub(super) async fn at_once(store: &Store, owner: &ClaimOwner) -> Result<Option<Claim>, Fault> {
+    match claim_waiting(store, owner, Wanted::OldestDue).await? {
+        Tried::Claimed(claim) => Ok(Some(*claim)),
+        Tried::Nothing | Tried::PutAside => Ok(None),
+    }
+}
+
 /// Claims this delivery, due or not, if it is free.
 pub(super) async fn this_one(
     store: &Store,

@@ -62,6 +62,17 @@ impl Deduper {
             .map_err(self.store.explain("claiming a delivery"))
     }
 
+    /// Claims the oldest due delivery at once, for one who has just heard of it: a look less stands
+    /// between a comment and its agent.
+    ///
+    /// # Errors
+    /// As [`claim_next`](Self::claim_next).
+    pub async fn claim_due(&self, owner: &ClaimOwner) -> Result<Option<Claim>, StoreError> {
+        claims::at_once(&self.store, owner)
+            .await
+            .map_err(self.store.explain("claiming a delivery"))
+    }
+
     /// Claims this delivery, due or not, for a command that runs its own row; none while its item is
     /// being worked on, or something is ahead of it.
     ///
