@@ -33,7 +33,7 @@ use crate::runner::{
     Answer, Field, Invocation, Limits, Listener, LocalMachine, OptionName, TmuxCommand, Unanswered,
 };
 use crate::store::{
-    Acceptance, Arrival, ArrivalOutcome, Claim, Disposition, ItemSighting, NewSession, Registered,
+    Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, NewSession, Registered,
     SessionChange, Settlement, Track,
 };
 
