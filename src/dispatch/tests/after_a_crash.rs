@@ -110,24 +110,35 @@ async fn an_agent_that_failed_after_its_window_while_nobody_looked_had_its_first
     }
 }
 
+/// Leaves a respawn for the claim's message under way, as one that was killed in it.
+async fn begin_respawn(
+    world: &World,
+    claim: &Claim,
+    session: &Session,
+    conversation: HarnessSessionId,
+) -> NewAttempt {
+    world.store.deduper().begin_attempt(claim).await.unwrap();
+    let attempt = NewAttempt {
+        owner: OwnerId::mint(),
+        resumed: conversation == session.harness_session_id,
+        harness_session_id: conversation,
+        boot_delivery: claim.message(),
+    };
+    let registry = world.store.registry();
+    registry
+        .begin_respawn(claim, session.id, &attempt)
+        .await
+        .unwrap();
+    attempt
+}
+
 #[tokio::test]
 async fn a_respawned_agent_that_failed_after_its_window_while_nobody_looked_had_its_message() {
     let world = World::new().await;
     let session = world.active_session(Agent::Gone).await;
     let delivery = world.comment(ITEM, 1).await;
     let claim = world.claim_and_die().await;
-    world.store.deduper().begin_attempt(&claim).await.unwrap();
-    let attempt = NewAttempt {
-        owner: OwnerId::mint(),
-        harness_session_id: HarnessSessionId::mint(),
-        resumed: false,
-        boot_delivery: delivery,
-    };
-    let registry = world.store.registry();
-    registry
-        .begin_respawn(&claim, session.id, &attempt)
-        .await
-        .unwrap();
+    let attempt = begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
     let late = failed_after(TimeDelta::seconds(3));
     taken(&world, &attempt.owner, &boot_id(), late);
 
@@ -138,6 +149,34 @@ async fn a_respawned_agent_that_failed_after_its_window_while_nobody_looked_had_
     assert_eq!(open.owner, attempt.owner);
     assert_eq!(open.harness_session_id, attempt.harness_session_id);
     assert_eq!(open.attempt, None);
+}
+
+#[tokio::test]
+async fn an_agent_that_exited_with_0_while_nobody_looked_was_told_only_where_it_began_afresh() {
+    for (resumed, state) in [
+        (true, DeliveryState::Pending),
+        (false, DeliveryState::Delivered),
+    ] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        let conversation = match resumed {
+            true => session.harness_session_id.clone(),
+            false => HarnessSessionId::mint(),
+        };
+        let attempt = begin_respawn(&world, &claim, &session, conversation).await;
+        let at_once = Phase::Ended {
+            harness: Some(gone()),
+            ending: Ending::Code(0),
+            at_ms: start().timestamp_millis(),
+        };
+        taken(&world, &attempt.owner, &boot_id(), at_once);
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, state, "resumed: {resumed}");
+    }
 }
 
 #[tokio::test]

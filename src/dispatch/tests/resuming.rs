@@ -24,7 +24,7 @@ fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
             pane: "%5".parse().unwrap(),
             started_ms: None,
             phase: Phase::Ended {
-                harness: None,
+                harness: Some(gone()),
                 ending: ending.clone(),
                 at_ms: 0,
             },
@@ -65,4 +65,26 @@ async fn only_an_agent_that_gave_up_by_itself_loses_its_conversation() {
         assert_eq!(after.harness_session_id, before.harness_session_id);
         assert_eq!(after.attempt, None);
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
+    let world = World::new().await;
+    world.configure(&json!({
+        "harnesses": { "agent": { "command": "/bin/true", "resumeArgs": ["{sessionId}"] } },
+    }));
+    let before = world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let owners = every_agent_ends(&world, Ending::Code(0));
+
+    world.work().await;
+
+    assert_eq!(owners.lock().unwrap().len(), 2);
+    assert_eq!(world.records(&["session.resume_failed"]).len(), 1);
+    let respawned = world.records(&["session.respawned"]);
+    assert_eq!(respawned.len(), 1);
+    assert_eq!(respawned[0].fields.get("resumed"), Some(&json!(false)));
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let after = world.session().await.unwrap();
+    assert_ne!(after.harness_session_id, before.harness_session_id);
 }
