@@ -177,18 +177,27 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Arc<Claim>,
         end: Conclusion,
     ) -> Result<Conclusion, WorkError> {
+        Ok(self.own_spawn(claim).await?.unwrap_or(end))
+    }
+
+    /// Brings the spawn that the claim's delivery has begun to its end and returns what it came to;
+    /// nothing where there is none, or it never ran.
+    pub(super) async fn own_spawn(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> Result<Option<Conclusion>, WorkError> {
         let Some(session) = self.spawn_of(claim).await? else {
-            return Ok(end);
+            return Ok(None);
         };
         let Ok(name) = session.minted_ref.session_name() else {
-            return Ok(end);
+            return Ok(None);
         };
         match self.resolve_attempt(&name, &session.owner).await {
             Ran::NotRun(_) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                Ok(end)
+                Ok(None)
             }
-            ran => self.after_spawn(claim, &session, &name, ran).await,
+            ran => Ok(Some(self.after_spawn(claim, &session, &name, ran).await?)),
         }
     }
 

@@ -11,7 +11,7 @@ fn boot(name: &str) -> BootId {
 }
 
 /// Leaves the files of a host that took its ticket and was cut off.
-fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
+pub(super) fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
     let paths = HostPaths::new(world.folder.path(), owner);
     fs::DirBuilder::new()
         .recursive(true)
@@ -367,7 +367,7 @@ async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told
 }
 
 /// A server with one session of this owner, which has been told nothing; what is typed is kept.
-fn occupied(
+pub(super) fn occupied(
     call: &Invocation,
     owner: &OwnerId,
     said_to: &Mutex<Vec<String>>,
