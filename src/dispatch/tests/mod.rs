@@ -12,6 +12,7 @@ mod order;
 mod pace;
 mod resuming;
 mod starting;
+mod store_failing;
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
