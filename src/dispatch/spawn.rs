@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Shared;
 use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
 use super::conclude::{Conclusion, Delivered, Step};
-use super::deliver::earlier_repeat;
+use super::deliver::{earlier_repeat, every_attempt_failed};
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::SpawnFailure;
@@ -22,8 +22,14 @@ use crate::workspace;
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Spawns the item's first session, with the claimed event as its boot prompt.
     pub(super) async fn first_spawn(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
-        self.deduper.begin_attempt(claim).await?;
         let config = self.config();
+        if claim.is_spent(config.polling.max_retries) {
+            return Ok(Conclusion::failed(
+                Step::FirstSpawn,
+                every_attempt_failed(claim),
+            ));
+        }
+        self.deduper.begin_attempt(claim).await?;
         let name = match claim.item.item.session_name() {
             Ok(name) => name,
             Err(error) => return Ok(Conclusion::failed(Step::FirstSpawn, error)),

@@ -149,10 +149,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     fn budget(&self, claim: &Claim) -> Budget {
-        if claim.attempts() < self.config().polling.max_retries {
-            Budget::Left
-        } else {
+        if claim.is_spent(self.config().polling.max_retries) {
             Budget::Spent
+        } else {
+            Budget::Left
         }
     }
 

@@ -198,6 +198,20 @@ async fn a_host_that_was_killed_before_it_started_its_agent_said_nothing() {
 }
 
 #[tokio::test]
+async fn a_last_attempt_that_a_killed_process_had_begun_is_still_made() {
+    let world = World::new().await;
+    world.configure(&json!({ "polling.maxRetries": 1 }));
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+
+    world.work().await;
+
+    newest_prompt(&world, &session.owner);
+    assert_eq!(world.attempts(delivery).await, 1);
+}
+
+#[tokio::test]
 async fn an_agent_that_runs_without_its_session_is_waited_for() {
     let world = World::new().await;
     let delivery = world.comment(ITEM, 1).await;
