@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
-use super::conclude::{Conclusion, Delivered, Step};
+use super::conclude::{Conclusion, Delivered, FailedSpawn, Step};
 use super::deliver::{earlier_repeat, every_attempt_failed};
 use super::error::WorkError;
 use super::{message, records};
@@ -35,11 +35,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(error) => return Ok(Conclusion::failed(Step::FirstSpawn, error)),
         };
         if let Some(error) = self.former_agent(claim).await? {
-            return Ok(self.spawn_failed(claim, &name, SpawnFailure::FormerAgentLive, error));
+            let reason = SpawnFailure::FormerAgentLive;
+            return Ok(Conclusion::spawn_failed(
+                FailedSpawn { name, reason },
+                error,
+            ));
         }
         let not_prepared = |error: &dyn std::error::Error| {
-            let reason = SpawnFailure::NotPrepared;
-            Ok(self.spawn_failed(claim, &name, reason, error.to_string()))
+            let failed = FailedSpawn {
+                name: name.clone(),
+                reason: SpawnFailure::NotPrepared,
+            };
+            Ok(Conclusion::spawn_failed(failed, error.to_string()))
         };
         let harness = match self.harness(&config.routing.default_harness) {
             Ok(harness) => harness,
@@ -203,7 +210,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ran::NotRun(Refusal::Answered(error)) => (SpawnFailure::TmuxRefused, error),
         };
         self.registry.abandon_attempt(claim, session.id).await?;
-        Ok(self.spawn_failed(claim, name, reason, error))
+        let name = name.clone();
+        Ok(Conclusion::spawn_failed(
+            FailedSpawn { name, reason },
+            error,
+        ))
     }
 
     /// Says that a live session which nobody registered holds the name, and what the operator can do.
@@ -235,22 +246,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
         }
         Ok(None)
-    }
-
-    fn spawn_failed(
-        &self,
-        claim: &Claim,
-        name: &SessionName,
-        reason: SpawnFailure,
-        error: String,
-    ) -> Conclusion {
-        let config = self.config();
-        let will_retry = claim.attempts() < config.polling.max_retries;
-        let harness = &config.routing.default_harness;
-        self.log.emit(&records::spawn_failed(
-            claim, harness, name, reason, &error, will_retry,
-        ));
-        Conclusion::failed(Step::FirstSpawn, error)
     }
 
     fn spawned(

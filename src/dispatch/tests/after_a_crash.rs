@@ -212,6 +212,27 @@ async fn a_last_attempt_that_a_killed_process_had_begun_is_still_made() {
 }
 
 #[tokio::test]
+async fn a_spawn_that_failed_after_it_was_waited_for_is_said_with_its_number() {
+    let world = World::new().await;
+    world.configure(&json!({ "polling.maxRetries": 1 }));
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let running = Phase::Running { harness: own() };
+    taken(&world, &session.owner, &boot_id(), running);
+    world.work().await;
+    taken(&world, &session.owner, &boot_id(), Phase::Starting);
+    world.pass(60);
+
+    world.work().await;
+
+    let said = world.records(&["session.spawn_failed"]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0].fields.get("attempt"), Some(&json!(1)));
+    assert_eq!(said[0].fields.get("will_retry"), Some(&json!(false)));
+}
+
+#[tokio::test]
 async fn an_agent_that_runs_without_its_session_is_waited_for() {
     let world = World::new().await;
     let delivery = world.comment(ITEM, 1).await;
