@@ -300,13 +300,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 return Ok(Err(settled.await));
             }
             Ran::Up(target) => {
-                let registered = Registered {
-                    session: session.id,
-                    owner: attempt.owner,
-                    target,
-                    harness_session_id: attempt.harness_session_id,
-                };
-                self.registry.register(claim, &registered).await?;
+                self.register_attempt(claim, &session, &name, attempt, target)
+                    .await?;
             }
             Ran::EndedClean(target) if carried => {
                 let repeat = Repeat::Possible;
@@ -331,6 +326,35 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 "the session was closed while its respawn was looked up",
             )
         }))
+    }
+
+    /// Registers an agent that an attempt left under way has started, and that was told something else
+    /// than the claimed message.
+    async fn register_attempt(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        attempt: RespawnAttempt,
+        target: Option<TmuxTarget>,
+    ) -> Result<(), WorkError> {
+        let resumed = Conversation::of(&attempt, session) == Conversation::Resumed;
+        let ended = self.ending_of(&session.owner).await;
+        let respawned = Session {
+            harness_session_id: attempt.harness_session_id.clone(),
+            ..session.clone()
+        };
+        let respawned = records::respawned(claim, &respawned, name, resumed, ended.as_ref());
+        let registered = Registered {
+            session: session.id,
+            owner: attempt.owner,
+            target,
+            harness_session_id: attempt.harness_session_id,
+        };
+        self.registry
+            .register_saying(claim, &registered, || self.log.emit(&respawned))
+            .await?;
+        Ok(())
     }
 
     /// The conclusion of a message that an attempt left under way has told.

@@ -161,8 +161,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
         };
         let registered = Self::registration(session, target);
-        self.registry.register(claim, &registered).await?;
-        self.log.emit(&records::spawned(claim, session, &name));
+        let spawned = records::spawned(claim, session, &name);
+        self.registry
+            .register_saying(claim, &registered, || self.log.emit(&spawned))
+            .await?;
         Ok(None)
     }
 

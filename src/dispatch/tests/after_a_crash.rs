@@ -81,7 +81,7 @@ async fn a_spawn_that_went_down_with_its_machine_is_made_again_and_marked() {
 }
 
 /// The end of a harness that failed so long after its start.
-fn failed_after(time: TimeDelta) -> Phase {
+pub(super) fn failed_after(time: TimeDelta) -> Phase {
     Phase::Ended {
         harness: Some(gone()),
         ending: Ending::Code(1),
@@ -111,7 +111,7 @@ async fn an_agent_that_failed_after_its_window_while_nobody_looked_had_its_first
 }
 
 /// Leaves a respawn for the claim's message under way, as one that was killed in it.
-async fn begin_respawn(
+pub(super) async fn begin_respawn(
     world: &World,
     claim: &Claim,
     session: &Session,

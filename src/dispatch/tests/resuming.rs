@@ -1,5 +1,6 @@
 //! What a resumed agent that failed says about its conversation.
 
+use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::*;
 use crate::model::{Ending, HostPaths, Phase, Record};
 
@@ -87,4 +88,31 @@ async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
     let after = world.session().await.unwrap();
     assert_ne!(after.harness_session_id, before.harness_session_id);
+}
+
+#[tokio::test]
+async fn a_respawn_that_another_message_finds_done_is_said() {
+    let world = World::new().await;
+    let before = world.active_session(Agent::Gone).await;
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let fresh = HarnessSessionId::mint();
+    let attempt = begin_respawn(&world, &claim, &before, fresh.clone()).await;
+    let late = failed_after(TimeDelta::seconds(3));
+    taken(&world, &attempt.owner, &boot_id(), late);
+    let given_up = Settlement::Abandoned {
+        version: "1.0.0",
+        rearm: crate::store::Rearm::ByAnotherVersion,
+    };
+    let deduper = world.store.deduper();
+    deduper.settle(&claim, given_up, None).await.unwrap();
+    world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.session().await.unwrap().owner, attempt.owner);
+    let said = world.records(&["session.respawned"]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0].fields.get("resumed"), Some(&json!(false)));
+    assert_eq!(said[0].text("harness_session_id"), Some(fresh.as_str()));
 }
