@@ -10,6 +10,16 @@ pub enum DispatchError {
     Store(#[from] StoreError),
 }
 
+impl DispatchError {
+    /// Tells whether it may go on by itself: somebody copies the database, or the disk is full for a
+    /// while.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_transient(),
+        }
+    }
+}
+
 /// Why the work on one claim ended without a conclusion.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {

@@ -68,3 +68,26 @@ async fn a_store_that_refuses_for_good_ends_a_delivery_with_its_budget() {
 
     assert_eq!(world.state(delivery).await, DeliveryState::Abandoned);
 }
+
+#[tokio::test]
+async fn work_under_way_is_finished_when_the_store_fails_a_one_shot_run() {
+    let world = World::new().await;
+    world.configure(&json!({ "routing.maxConcurrentDispatches": 2 }));
+    world.know("github:o/r#2").await;
+    let worked = world.comment(ITEM, 1).await;
+    assert_eq!(world.comment("github:o/r#2", 2).await, DeliveryId(4));
+    world
+        .sql(
+            "CREATE TRIGGER refusal BEFORE UPDATE OF claim_token ON deliveries \
+             WHEN NEW.id = 4 BEGIN SELECT RAISE(ABORT, 'refused'); END",
+        )
+        .await;
+
+    let stop = CancellationToken::new();
+    let run = world.dispatcher.drain_within(Duration::ZERO, &stop);
+    run.await.unwrap_err();
+
+    assert_eq!(world.records(&["dispatch.failed"]).len(), 1);
+    assert_eq!(world.state(worked).await, DeliveryState::Pending);
+    assert_eq!(world.attempts(worked).await, 1);
+}
