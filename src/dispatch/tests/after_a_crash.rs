@@ -12,6 +12,17 @@ fn boot(name: &str) -> BootId {
 
 /// Leaves the files of a host that took its ticket and was cut off.
 pub(super) fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
+    taken_by(gone(), world, owner, boot, phase);
+}
+
+/// Leaves those of this host.
+pub(super) fn taken_by(
+    host: ProcessId,
+    world: &World,
+    owner: &OwnerId,
+    boot: &BootId,
+    phase: Phase,
+) {
     let paths = HostPaths::new(world.folder.path(), owner);
     fs::DirBuilder::new()
         .recursive(true)
@@ -23,7 +34,7 @@ pub(super) fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase)
     let record = Record {
         v: Record::VERSION,
         owner: owner.clone(),
-        host: gone(),
+        host,
         boot: boot.clone(),
         pane,
         started_ms: Some(start().timestamp_millis()),
