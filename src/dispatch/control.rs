@@ -347,7 +347,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Ending waits for a tmux that does not answer: an agent must not be forgotten while it may run.
     fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
         match error {
-            RunnerError::FenceLost(_) => Err(WorkError::Lost),
+            RunnerError::FenceLost(lost) => Err(lost.into()),
             RunnerError::Unanswered(_) => Ok(Err(Conclusion::held(
                 HoldReason::TmuxSilent,
                 LOOK_AGAIN_SOON,

@@ -199,7 +199,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             {
                 Box::pin(self.say_to_occupant(claim, session, name, earlier_repeat(claim))).await
             }
-            Err(RunnerError::FenceLost(_)) => Err(WorkError::Lost),
+            Err(RunnerError::FenceLost(lost)) => Err(lost.into()),
             Err(RunnerError::Unanswered(why)) => {
                 Ok(Self::unanswered(&why).undecided_until(after(expires_at)))
             }

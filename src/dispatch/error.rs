@@ -1,5 +1,6 @@
 //! What can go wrong around a dispatch; what goes wrong in one is a conclusion, not an error.
 
+use crate::runner::FenceLost;
 use crate::store::StoreError;
 
 /// Why the dispatcher cannot go on.
@@ -26,6 +27,9 @@ pub(super) enum WorkError {
     /// Somebody else holds the claim now; they go on with it.
     #[error("the claim is held by another process now")]
     Lost,
+    /// The store did not say whether the claim is still ours, and nothing was changed since.
+    #[error("the claim could not be checked: {0}")]
+    Unchecked(String),
     /// The store failed; the claim runs out and is taken up again.
     #[error(transparent)]
     Store(StoreError),
@@ -36,6 +40,15 @@ impl From<StoreError> for WorkError {
         match error {
             StoreError::Lost { .. } => Self::Lost,
             other => Self::Store(other),
+        }
+    }
+}
+
+impl From<FenceLost> for WorkError {
+    fn from(lost: FenceLost) -> Self {
+        match lost {
+            FenceLost::Taken => Self::Lost,
+            FenceLost::Unchecked(why) => Self::Unchecked(why),
         }
     }
 }

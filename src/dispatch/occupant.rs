@@ -99,7 +99,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     .await
                 {
                     Ok(()) => owner,
-                    Err(RunnerError::FenceLost(_)) => return Err(WorkError::Lost),
+                    Err(RunnerError::FenceLost(lost)) => return Err(lost.into()),
                     Err(RunnerError::Unanswered(why)) => return Ok(Err(Self::unanswered(&why))),
                     Err(error) => return Ok(Err(Conclusion::failed(Step::Delivery, error))),
                 }

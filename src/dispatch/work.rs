@@ -67,6 +67,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match ended {
             Ok(worked) => return worked,
             Err(WorkError::Lost) => self.make_way(&claim).await,
+            Err(error @ WorkError::Unchecked(_)) => {
+                return self.spend_attempt(&claim, budget, &error.to_string()).await;
+            }
             Err(WorkError::Store(error)) => return self.store_failed(&claim, budget, error).await,
         }
         Worked::Waits
@@ -163,8 +166,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if error.is_transient() {
             return Worked::Waits;
         }
-        let error = error.to_string();
-        self.cut_short(claim, budget, Step::Delivery, &error)
+        self.spend_attempt(claim, budget, &error.to_string()).await
+    }
+
+    async fn spend_attempt(&self, claim: &Arc<Claim>, budget: Budget, error: &str) -> Worked {
+        self.cut_short(claim, budget, Step::Delivery, error)
             .await
             .unwrap_or_else(|error| {
                 tracing::error!(item = %claim.item.item, "{error}");

@@ -91,3 +91,28 @@ async fn work_under_way_is_finished_when_the_store_fails_a_one_shot_run() {
     assert_eq!(world.state(worked).await, DeliveryState::Pending);
     assert_eq!(world.attempts(worked).await, 1);
 }
+
+#[tokio::test]
+async fn a_claim_that_cannot_be_checked_is_a_failed_attempt_and_makes_way_for_nobody() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&typed);
+    world.tmux(move |call| occupied(call, &session.owner, &heard));
+    world
+        .sql(
+            "CREATE TRIGGER unreadable AFTER UPDATE OF intent_owner ON deliveries \
+             BEGIN UPDATE deliveries SET lease_until = 'x' WHERE id = NEW.id; END",
+        )
+        .await;
+
+    world.work().await;
+
+    assert!(typed.lock().unwrap().is_empty());
+    assert!(world.records(&["dispatch.held"]).is_empty());
+    let failed = world.records(&["dispatch.failed"]);
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].fields.get("will_retry"), Some(&json!(true)));
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+}
