@@ -149,7 +149,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(SpawnOutcome::LiveOccupant) => Ran::Occupied,
             Ok(SpawnOutcome::Unclearable(detail)) => Ran::Unclearable(detail),
             // Whoever goes on with the claim finds the ticket and settles it.
-            Err(RunnerError::FenceLost(_)) => return Err(WorkError::Lost),
+            Err(RunnerError::FenceLost(lost)) => return Err(lost.into()),
             Err(RunnerError::Unanswered(why)) => Ran::NotRun(Refusal::Unanswered(why)),
             Err(error) => Ran::NotRun(Refusal::Answered(error.to_string())),
         };

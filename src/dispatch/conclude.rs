@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use super::Shared;
 use super::error::WorkError;
 use super::records::{self, Place};
-use crate::eventlog::Decision;
-use crate::model::{Class, DropReason, HoldReason, Repeat};
+use crate::eventlog::{Decision, SpawnFailure};
+use crate::model::{Class, DropReason, HoldReason, Repeat, SessionName};
 use crate::runner::{Machine, TmuxServer};
 use crate::store::{Claim, ClaimedDelivery, Rearm, Release, SessionChange, Settlement};
 
@@ -61,6 +61,17 @@ pub(super) struct Failure {
     pub(super) error: String,
     /// Until when what was tried may still take effect; given up is only after it.
     pub(super) undecided_until: Option<DateTime<Utc>>,
+    /// The spawn that failed, where one did.
+    pub(super) spawn: Option<FailedSpawn>,
+}
+
+/// A spawn that failed, for its line in the event log.
+#[derive(Debug)]
+pub(super) struct FailedSpawn {
+    /// The session that was to be.
+    pub(super) name: SessionName,
+    /// Why it is not.
+    pub(super) reason: SpawnFailure,
 }
 
 /// Which step of a dispatch failed.
@@ -96,6 +107,17 @@ impl Conclusion {
             step,
             error: error.to_string(),
             undecided_until: None,
+            spawn: None,
+        })
+    }
+
+    /// A first spawn that failed.
+    pub(super) fn spawn_failed(spawn: FailedSpawn, error: String) -> Self {
+        Self::Failed(Failure {
+            step: Step::FirstSpawn,
+            error,
+            undecided_until: None,
+            spawn: Some(spawn),
         })
     }
 
@@ -227,15 +249,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         } else {
             failure.undecided_until
         };
-        let mut said = match failure.step {
-            Step::Delivery | Step::FirstSpawn => {
-                let place = self.place(claim).await;
-                Self::of_each(claim, |row| {
-                    records::failed(claim, row, &place, &failure.error, most, again.is_some())
-                })
-            }
-            Step::BrokenDown => Vec::new(),
-        };
+        let will_retry = again.is_some();
+        let mut said = Vec::new();
+        if let Some(spawn) = &failure.spawn {
+            let harness = &config.routing.default_harness;
+            let error = &failure.error;
+            said.push(records::spawn_failed(
+                claim, harness, spawn, error, will_retry,
+            ));
+        }
+        if failure.step != Step::BrokenDown {
+            let place = self.place(claim).await;
+            said.extend(Self::of_each(claim, |row| {
+                records::failed(claim, row, &place, &failure.error, most, will_retry)
+            }));
+        }
         if let Some(at) = again {
             let say = || self.write_down(&said);
             let release = match (claim.class, failure.step) {

@@ -55,16 +55,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     async fn start(&self, claim: &Arc<Claim>, origin: Origin) -> Result<Conclusion, WorkError> {
-        let event = &claim.first().event;
-        if !claim.item.open {
-            return Ok(self.rejected(claim, ControlCommand::Start, DropReason::ItemClosed));
-        }
-        let armed = claim.item.armed || origin == Origin::Operator;
-        if !armed || !self.policy().spawns() {
-            return Ok(self.rejected(claim, ControlCommand::Start, DropReason::SpawnPolicy));
+        if let Some(reason) = self.refuses_start(claim, origin) {
+            // An agent that it has started already is nobody else's.
+            return match self.own_spawn(claim).await? {
+                Some(ended) => {
+                    Ok(self.with_effect(claim, ended, ControlCommand::Start, Effect::Spawned))
+                }
+                None => Ok(self.rejected(claim, ControlCommand::Start, reason)),
+            };
         }
         self.ledger
-            .set_control(claim, ControlCommand::Start, event.actor.as_ref())
+            .set_control(
+                claim,
+                ControlCommand::Start,
+                claim.first().event.actor.as_ref(),
+            )
             .await?;
         match self.registry.open_session(claim.item.id).await? {
             None => {
@@ -79,6 +84,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.go_on(claim, ControlCommand::Start, &session).await
             }
             Some(_) => Ok(self.executed(claim, ControlCommand::Start, Effect::Noop, None)),
+        }
+    }
+
+    fn refuses_start(&self, claim: &Claim, origin: Origin) -> Option<DropReason> {
+        let armed = claim.item.armed || origin == Origin::Operator;
+        if !claim.item.open {
+            Some(DropReason::ItemClosed)
+        } else if !armed || !self.policy().spawns() {
+            Some(DropReason::SpawnPolicy)
+        } else {
+            None
         }
     }
 
@@ -331,7 +347,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Ending waits for a tmux that does not answer: an agent must not be forgotten while it may run.
     fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
         match error {
-            RunnerError::FenceLost(_) => Err(WorkError::Lost),
+            RunnerError::FenceLost(lost) => Err(lost.into()),
             RunnerError::Unanswered(_) => Ok(Err(Conclusion::held(
                 HoldReason::TmuxSilent,
                 LOOK_AGAIN_SOON,

@@ -69,7 +69,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(session) => session,
             Err(conclusion) => return Ok(conclusion),
         };
-        let spent = claim.attempts() >= self.config().polling.max_retries;
+        let spent = claim.is_spent(self.config().polling.max_retries);
         let name = match session.minted_ref.session_name() {
             Ok(name) => name,
             Err(error) => return Ok(Conclusion::failed(Step::Delivery, error)),
@@ -199,7 +199,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             {
                 Box::pin(self.say_to_occupant(claim, session, name, earlier_repeat(claim))).await
             }
-            Err(RunnerError::FenceLost(_)) => Err(WorkError::Lost),
+            Err(RunnerError::FenceLost(lost)) => Err(lost.into()),
             Err(RunnerError::Unanswered(why)) => {
                 Ok(Self::unanswered(&why).undecided_until(after(expires_at)))
             }
@@ -351,9 +351,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 }
 
 /// What a give-up says: the cause is that of the last attempt, which is known already.
-fn every_attempt_failed(claim: &Claim) -> String {
+pub(super) fn every_attempt_failed(claim: &Claim) -> String {
     let last = claim.last_error.as_deref();
-    last.unwrap_or("every attempt failed; the message is not in the session")
+    last.unwrap_or("every attempt failed; no agent has the message")
         .to_owned()
 }
 

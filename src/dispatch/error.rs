@@ -1,5 +1,6 @@
 //! What can go wrong around a dispatch; what goes wrong in one is a conclusion, not an error.
 
+use crate::runner::FenceLost;
 use crate::store::StoreError;
 
 /// Why the dispatcher cannot go on.
@@ -10,12 +11,25 @@ pub enum DispatchError {
     Store(#[from] StoreError),
 }
 
+impl DispatchError {
+    /// Tells whether it may go on by itself: somebody copies the database, or the disk is full for a
+    /// while.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_transient(),
+        }
+    }
+}
+
 /// Why the work on one claim ended without a conclusion.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {
     /// Somebody else holds the claim now; they go on with it.
     #[error("the claim is held by another process now")]
     Lost,
+    /// The store did not say whether the claim is still ours, and nothing was changed since.
+    #[error("the claim could not be checked: {0}")]
+    Unchecked(String),
     /// The store failed; the claim runs out and is taken up again.
     #[error(transparent)]
     Store(StoreError),
@@ -26,6 +40,15 @@ impl From<StoreError> for WorkError {
         match error {
             StoreError::Lost { .. } => Self::Lost,
             other => Self::Store(other),
+        }
+    }
+}
+
+impl From<FenceLost> for WorkError {
+    fn from(lost: FenceLost) -> Self {
+        match lost {
+            FenceLost::Taken => Self::Lost,
+            FenceLost::Unchecked(why) => Self::Unchecked(why),
         }
     }
 }

@@ -208,8 +208,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         let outcome = loop {
             let pause = match self.fill(&mut work).await {
                 Ok(pause) => pause,
-                // Somebody copies the database, or the disk is full for a while: nothing is lost.
-                Err(DispatchError::Store(error)) if error.is_transient() => {
+                Err(error) if error.is_transient() => {
                     tracing::warn!("{error}; tried again");
                     LOOK_AGAIN
                 }
@@ -222,6 +221,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 () = tokio::time::sleep(pause) => {}
             }
         };
+        self.finish(&mut work, &mut tally).await;
+        outcome.map(|()| tally)
+    }
+
+    /// Lets what is under way finish, whatever ended the run.
+    async fn finish(&self, work: &mut JoinSet<(u64, Worked)>, tally: &mut Tally) {
         let finished = tokio::time::timeout(FINISH, async {
             while let Some(ended) = work.join_next().await {
                 tally.count(ended);
@@ -234,7 +239,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 FINISH.as_secs()
             );
         }
-        outcome.map(|()| tally)
     }
 
     /// Works all that is due, and what becomes due within a few seconds, and returns what it did.
@@ -257,10 +261,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
         let mut work = JoinSet::new();
         let mut tally = Tally::default();
         let mut until = Instant::now() + horizon;
-        loop {
-            if !stop.is_cancelled() {
-                self.fill(&mut work).await?;
-            }
+        let outcome = loop {
+            let looked = match self.fill_or_look(&mut work, stop).await {
+                Err(error) if !error.is_transient() => break Err(error),
+                looked => looked,
+            };
             if let Some(ended) = work.join_next().await {
                 if !matches!(ended, Ok((_, Worked::Waits)) | Err(_)) {
                     until = Instant::now() + horizon;
@@ -268,7 +273,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 tally.count(ended);
                 continue;
             }
-            let due = self.until_due().await?.map(|due| Instant::now() + due);
+            let due = match looked {
+                Ok(due) => due.map(|due| Instant::now() + due),
+                Err(error) if Instant::now() + LOOK_AGAIN > until => break Err(error),
+                Err(error) => {
+                    tracing::warn!("{error}; tried again");
+                    Some(Instant::now() + LOOK_AGAIN)
+                }
+            };
             match due {
                 Some(due) if due <= until && !stop.is_cancelled() => {
                     let at_least = Instant::now() + Duration::from_millis(5);
@@ -277,11 +289,27 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                         () = tokio::time::sleep_until(due.max(at_least)) => {}
                     }
                 }
-                _ => break,
+                _ => break Ok(()),
             }
+        };
+        self.finish(&mut work, &mut tally).await;
+        outcome.map(|()| tally)
+    }
+
+    /// Claims what is due, and where nothing is worked returns when the next is.
+    async fn fill_or_look(
+        &self,
+        work: &mut JoinSet<(u64, Worked)>,
+        stop: &CancellationToken,
+    ) -> Result<Option<Duration>, DispatchError> {
+        if !stop.is_cancelled() {
+            self.fill(work).await?;
         }
-        self.finish_afterwards().await;
-        Ok(tally)
+        if work.is_empty() {
+            self.until_due().await
+        } else {
+            Ok(None)
+        }
     }
 
     /// Gives what follows a delivery a moment; an Enter that waits for a person is left to the next

@@ -99,7 +99,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     .await
                 {
                     Ok(()) => owner,
-                    Err(RunnerError::FenceLost(_)) => return Err(WorkError::Lost),
+                    Err(RunnerError::FenceLost(lost)) => return Err(lost.into()),
                     Err(RunnerError::Unanswered(why)) => return Ok(Err(Self::unanswered(&why))),
                     Err(error) => return Ok(Err(Conclusion::failed(Step::Delivery, error))),
                 }
@@ -111,10 +111,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             target: Some(occupant.target),
             harness_session_id: session.harness_session_id.clone(),
         };
-        self.registry.register(claim, &registered).await?;
-        // Now, because the message itself may have to wait, and then finds an ordinary session.
-        self.log
-            .emit(&records::respawn_averted(claim, session, name, true));
+        // Said now, because the message itself may have to wait, and then finds an ordinary session.
+        let averted = records::respawn_averted(claim, session, name, true);
+        self.registry
+            .register_saying(claim, &registered, || self.log.emit(&averted))
+            .await?;
         let open = self.registry.open_session(claim.item.id).await?;
         Ok(open
             .ok_or_else(|| Conclusion::failed(Step::Delivery, "the session was closed meanwhile")))

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect, SpawnFailure};
+use super::conclude::FailedSpawn;
+use crate::eventlog::{About, CloseReason, ControlOrigin, Decision, Effect};
 use crate::model::{
     ControlCommand, Detail, DropReason, Ending, HarnessName, HoldReason, ItemKind, Repeat, Session,
     SessionName,
@@ -159,16 +160,15 @@ pub(super) fn spawned(claim: &Claim, session: &Session, name: &SessionName) -> D
 pub(super) fn spawn_failed(
     claim: &Claim,
     harness: &HarnessName,
-    name: &SessionName,
-    reason: SpawnFailure,
+    spawn: &FailedSpawn,
     error: &str,
     will_retry: bool,
 ) -> Decision {
     Decision::SessionSpawnFailed {
         about: about(claim, claim.first()),
         harness: harness.clone(),
-        tmux_target: name.clone(),
-        reason,
+        tmux_target: spawn.name.clone(),
+        reason: spawn.reason,
         error: error.to_owned(),
         attempt: claim.attempts(),
         will_retry,

@@ -26,6 +26,31 @@ enum Conversation {
     Fresh,
 }
 
+impl Conversation {
+    /// Which one an attempt that was left under way went on with.
+    fn of(attempt: &RespawnAttempt, session: &Session) -> Self {
+        if attempt.harness_session_id == session.harness_session_id {
+            Self::Resumed
+        } else {
+            Self::Fresh
+        }
+    }
+
+    /// What came of an attempt, where it is known whether a conversation was to be resumed: an agent
+    /// that finds none may say so and exit with 0, and the message would be lost with it.
+    fn judge(self, ran: Ran) -> Ran {
+        match (self, ran) {
+            (Self::Resumed, Ran::EndedClean(_)) => Ran::Failed {
+                error:
+                    "it ended at once with exit code 0 instead of going on with the conversation"
+                        .to_owned(),
+                reached: Reached::ItsOwnEnd,
+            },
+            (_, ran) => ran,
+        }
+    }
+}
+
 /// What is to be respawned, and what it is to be told.
 struct Respawn<'a> {
     claim: &'a Arc<Claim>,
@@ -163,7 +188,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             boot,
         };
         let ran = self.run_attempt(claim, attempt).await?;
-        Ok((owner, ran))
+        Ok((owner, conversation.judge(ran)))
     }
 
     async fn after_respawn(
@@ -176,7 +201,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let (claim, id) = (respawn.claim, respawn.session.id);
         match ran {
             Ran::Up(target) => Ok(self.respawned(&respawn, owner, target, conversation)),
-            // Started and ended in its window: it read the message, as far as anybody can tell.
+            // A fresh one started and ended in its window: it read the message, as far as anybody can tell.
             Ran::EndedClean(target) => {
                 let respawn = Respawn {
                     repeat: Repeat::Possible,
@@ -265,6 +290,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Ok(Ok(session));
         };
         let ran = self.resolve_attempt(&name, &attempt.owner).await;
+        let ran = Conversation::of(&attempt, &session).judge(ran);
         // What it carried is said with its prompt, or may have been.
         let carried = attempt.boot_delivery == claim.message();
         match ran {
@@ -274,13 +300,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 return Ok(Err(settled.await));
             }
             Ran::Up(target) => {
-                let registered = Registered {
-                    session: session.id,
-                    owner: attempt.owner,
-                    target,
-                    harness_session_id: attempt.harness_session_id,
-                };
-                self.registry.register(claim, &registered).await?;
+                self.register_attempt(claim, &session, &name, attempt, target)
+                    .await?;
             }
             Ran::EndedClean(target) if carried => {
                 let repeat = Repeat::Possible;
@@ -307,6 +328,35 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }))
     }
 
+    /// Registers an agent that an attempt left under way has started, and that was told something else
+    /// than the claimed message.
+    async fn register_attempt(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        attempt: RespawnAttempt,
+        target: Option<TmuxTarget>,
+    ) -> Result<(), WorkError> {
+        let resumed = Conversation::of(&attempt, session) == Conversation::Resumed;
+        let ended = self.ending_of(&session.owner).await;
+        let respawned = Session {
+            harness_session_id: attempt.harness_session_id.clone(),
+            ..session.clone()
+        };
+        let respawned = records::respawned(claim, &respawned, name, resumed, ended.as_ref());
+        let registered = Registered {
+            session: session.id,
+            owner: attempt.owner,
+            target,
+            harness_session_id: attempt.harness_session_id,
+        };
+        self.registry
+            .register_saying(claim, &registered, || self.log.emit(&respawned))
+            .await?;
+        Ok(())
+    }
+
     /// The conclusion of a message that an attempt left under way has told.
     async fn settled(
         &self,
@@ -317,11 +367,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         target: Option<TmuxTarget>,
         repeat: Repeat,
     ) -> Conclusion {
-        let conversation = if attempt.harness_session_id == session.harness_session_id {
-            Conversation::Resumed
-        } else {
-            Conversation::Fresh
-        };
+        let conversation = Conversation::of(&attempt, &session);
         let ended = self.ending_of(&session.owner).await;
         let respawn = Respawn {
             claim,

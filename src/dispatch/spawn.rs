@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
-use super::conclude::{Conclusion, Delivered, Step};
-use super::deliver::earlier_repeat;
+use super::conclude::{Conclusion, Delivered, FailedSpawn, Step};
+use super::deliver::{earlier_repeat, every_attempt_failed};
 use super::error::WorkError;
 use super::{message, records};
 use crate::eventlog::SpawnFailure;
@@ -22,18 +22,31 @@ use crate::workspace;
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Spawns the item's first session, with the claimed event as its boot prompt.
     pub(super) async fn first_spawn(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
-        self.deduper.begin_attempt(claim).await?;
         let config = self.config();
+        if claim.is_spent(config.polling.max_retries) {
+            return Ok(Conclusion::failed(
+                Step::FirstSpawn,
+                every_attempt_failed(claim),
+            ));
+        }
+        self.deduper.begin_attempt(claim).await?;
         let name = match claim.item.item.session_name() {
             Ok(name) => name,
             Err(error) => return Ok(Conclusion::failed(Step::FirstSpawn, error)),
         };
         if let Some(error) = self.former_agent(claim).await? {
-            return Ok(self.spawn_failed(claim, &name, SpawnFailure::FormerAgentLive, error));
+            let reason = SpawnFailure::FormerAgentLive;
+            return Ok(Conclusion::spawn_failed(
+                FailedSpawn { name, reason },
+                error,
+            ));
         }
         let not_prepared = |error: &dyn std::error::Error| {
-            let reason = SpawnFailure::NotPrepared;
-            Ok(self.spawn_failed(claim, &name, reason, error.to_string()))
+            let failed = FailedSpawn {
+                name: name.clone(),
+                reason: SpawnFailure::NotPrepared,
+            };
+            Ok(Conclusion::spawn_failed(failed, error.to_string()))
         };
         let harness = match self.harness(&config.routing.default_harness) {
             Ok(harness) => harness,
@@ -148,8 +161,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
         };
         let registered = Self::registration(session, target);
-        self.registry.register(claim, &registered).await?;
-        self.log.emit(&records::spawned(claim, session, &name));
+        let spawned = records::spawned(claim, session, &name);
+        self.registry
+            .register_saying(claim, &registered, || self.log.emit(&spawned))
+            .await?;
         Ok(None)
     }
 
@@ -197,7 +212,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ran::NotRun(Refusal::Answered(error)) => (SpawnFailure::TmuxRefused, error),
         };
         self.registry.abandon_attempt(claim, session.id).await?;
-        Ok(self.spawn_failed(claim, name, reason, error))
+        let name = name.clone();
+        Ok(Conclusion::spawn_failed(
+            FailedSpawn { name, reason },
+            error,
+        ))
     }
 
     /// Says that a live session which nobody registered holds the name, and what the operator can do.
@@ -229,22 +248,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
         }
         Ok(None)
-    }
-
-    fn spawn_failed(
-        &self,
-        claim: &Claim,
-        name: &SessionName,
-        reason: SpawnFailure,
-        error: String,
-    ) -> Conclusion {
-        let config = self.config();
-        let will_retry = claim.attempts() < config.polling.max_retries;
-        let harness = &config.routing.default_harness;
-        self.log.emit(&records::spawn_failed(
-            claim, harness, name, reason, &error, will_retry,
-        ));
-        Conclusion::failed(Step::FirstSpawn, error)
     }
 
     fn spawned(

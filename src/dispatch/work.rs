@@ -67,18 +67,30 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match ended {
             Ok(worked) => return worked,
             Err(WorkError::Lost) => self.make_way(&claim).await,
-            Err(WorkError::Store(error)) => return self.store_failed(&claim, error).await,
+            Err(error @ WorkError::Unchecked(_)) => {
+                return self.spend_attempt(&claim, budget, &error.to_string()).await;
+            }
+            Err(WorkError::Store(error)) => return self.store_failed(&claim, budget, error).await,
         }
         Worked::Waits
     }
 
     async fn decide_and_conclude(&self, claim: &Arc<Claim>) -> Result<Worked, WorkError> {
         let conclusion = self.decide(claim).await?;
-        let worked = Worked::by(&conclusion);
-        self.conclude(claim, conclusion).await?;
+        let worked = self.end_with(claim, conclusion).await?;
         if worked == Worked::Delivered && claim.held_before == Some(HoldReason::TmuxSilent) {
             self.go_on_after_silence().await;
         }
+        Ok(worked)
+    }
+
+    async fn end_with(
+        &self,
+        claim: &Arc<Claim>,
+        conclusion: Conclusion,
+    ) -> Result<Worked, WorkError> {
+        let worked = Worked::by(&conclusion);
+        self.conclude(claim, conclusion).await?;
         Ok(worked)
     }
 
@@ -90,8 +102,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Says that the work panicked, and goes on as after a crash there: it is tried again on its
-    /// budget, and given up when a last look, for which there is none, breaks down as well.
+    /// Says that the work panicked, and goes on as after a crash there.
     async fn broke_down(
         &self,
         claim: &Arc<Claim>,
@@ -104,39 +115,67 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let record = records::broke_down(claim, row, &error, will_retry);
             self.log.emit(&record);
         }
-        let failed = Conclusion::failed(Step::BrokenDown, error);
-        let conclusion = match budget {
-            // Nobody knows how far it came: a paste may have been under way.
-            Budget::Left => failed.undecided_until(after(self.clock.now() + self.paste_life())),
-            Budget::Spent => self.unless_heard(claim, failed).await?,
+        self.cut_short(claim, budget, Step::BrokenDown, &error)
+            .await
+    }
+
+    /// Ends work of which nobody knows how far it came: a paste or a spawn may have been under way.
+    ///
+    /// It is tried again on its budget, and given up when a last look, for which there is none, is cut
+    /// short as well.
+    async fn cut_short(
+        &self,
+        claim: &Arc<Claim>,
+        budget: Budget,
+        step: Step,
+        error: &str,
+    ) -> Result<Worked, WorkError> {
+        let failed = || Conclusion::failed(step, error);
+        if budget == Budget::Left {
+            let decided = after(self.clock.now() + self.paste_life());
+            return self
+                .end_with(claim, failed().undecided_until(decided))
+                .await;
+        }
+        let ended = match self.unless_heard(claim, failed()).await {
+            Ok(conclusion) => self.end_with(claim, conclusion).await,
+            Err(error) => Err(error),
         };
-        self.conclude(claim, conclusion).await?;
-        Ok(Worked::Failed)
+        match ended {
+            // No further look would tell: what is left of a spawn is seen to by the item's next message.
+            Err(WorkError::Store(again)) if !again.is_transient() => {
+                tracing::error!(item = %claim.item.item, "{again}");
+                self.end_with(claim, failed()).await
+            }
+            ended => ended,
+        }
     }
 
     fn budget(&self, claim: &Claim) -> Budget {
-        if claim.attempts() < self.config().polling.max_retries {
-            Budget::Left
-        } else {
+        if claim.is_spent(self.config().polling.max_retries) {
             Budget::Spent
+        } else {
+            Budget::Left
         }
     }
 
     /// Counts a failure that will not heal by itself as one of the delivery, so that it is seen and
     /// ends; after any other the claim runs out and is taken up again.
-    async fn store_failed(&self, claim: &Arc<Claim>, error: StoreError) -> Worked {
+    async fn store_failed(&self, claim: &Arc<Claim>, budget: Budget, error: StoreError) -> Worked {
         tracing::error!(item = %claim.item.item, "{error}");
         if error.is_transient() {
             return Worked::Waits;
         }
-        let failed = Conclusion::failed(Step::Delivery, error);
-        match self.conclude(claim, failed).await {
-            Ok(()) => Worked::Failed,
-            Err(error) => {
+        self.spend_attempt(claim, budget, &error.to_string()).await
+    }
+
+    async fn spend_attempt(&self, claim: &Arc<Claim>, budget: Budget, error: &str) -> Worked {
+        self.cut_short(claim, budget, Step::Delivery, error)
+            .await
+            .unwrap_or_else(|error| {
                 tracing::error!(item = %claim.item.item, "{error}");
                 Worked::Waits
-            }
-        }
+            })
     }
 
     /// Gives the claim back where it is still ours: a command for the item goes first.
@@ -177,18 +216,27 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Arc<Claim>,
         end: Conclusion,
     ) -> Result<Conclusion, WorkError> {
+        Ok(self.own_spawn(claim).await?.unwrap_or(end))
+    }
+
+    /// Brings the spawn that the claim's delivery has begun to its end and returns what it came to;
+    /// nothing where there is none, or it never ran.
+    pub(super) async fn own_spawn(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> Result<Option<Conclusion>, WorkError> {
         let Some(session) = self.spawn_of(claim).await? else {
-            return Ok(end);
+            return Ok(None);
         };
         let Ok(name) = session.minted_ref.session_name() else {
-            return Ok(end);
+            return Ok(None);
         };
         match self.resolve_attempt(&name, &session.owner).await {
             Ran::NotRun(_) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                Ok(end)
+                Ok(None)
             }
-            ran => self.after_spawn(claim, &session, &name, ran).await,
+            ran => Ok(Some(self.after_spawn(claim, &session, &name, ran).await?)),
         }
     }
 

@@ -51,6 +51,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             Phase::Running { harness } => Some(harness),
             Phase::Starting => None,
         };
+        // Its pid is another process's by now.
+        if self.machine.boot() != record.boot {
+            return Ok(self.without_host(&record.boot, harness));
+        }
         fence().await?;
         match self.machine.signal(&record.host, Signal::Terminate) {
             Ok(()) => {}

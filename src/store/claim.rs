@@ -67,6 +67,7 @@ pub struct Claim {
     pub last_error: Option<String>,
     message: DeliveryId,
     attempts: AtomicU32,
+    goes_on: bool,
 }
 
 /// The proof of a claim without its content, for the task that renews it.
@@ -126,6 +127,13 @@ impl Claim {
         self.attempts.load(Ordering::Relaxed)
     }
 
+    /// Tells whether so many attempts were made before this claim. One that a killed process has begun
+    /// was not: this claim goes on with it.
+    #[must_use]
+    pub fn is_spent(&self, most: u32) -> bool {
+        self.attempts() >= most && !self.goes_on
+    }
+
     pub(super) fn set_attempts(&self, attempts: u32) {
         self.attempts.store(attempts, Ordering::Relaxed);
     }
@@ -147,7 +155,7 @@ pub(super) async fn read(
 ) -> Result<Option<Claim>, Fault> {
     // The rows of a review are of one item, so each of them carries it.
     let rows = sqlx::query(concat!(
-        "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.reason, d.error, \
+        "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.attempt_begun, d.reason, d.error, \
          d.intent_owner, d.intent_expires_at, d.possible_repeat, d.accepted_at, d.claim_lead, e.payload, ",
         item_columns!(),
         " FROM deliveries d JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
@@ -160,9 +168,10 @@ pub(super) async fn read(
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let mut leads = false;
+    let (mut leads, mut goes_on) = (false, false);
     for row in &rows {
         leads |= part(row)?.flag("claim_lead")?;
+        goes_on |= part(row)?.flag("attempt_begun")?;
     }
     if !leads {
         return Ok(None);
@@ -180,6 +189,7 @@ pub(super) async fn read(
         // A reason that this version does not know is no reason to leave the delivery lying.
         held_before: reason.and_then(|word| word.parse().ok()),
         attempts: AtomicU32::new(attempts.unwrap_or(0)),
+        goes_on,
         rows: deliveries,
         last_error: lead.get("error")?,
     }))

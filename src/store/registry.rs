@@ -330,15 +330,22 @@ impl SessionRegistry {
             .map_err(self.store.explain("recording a respawn"))
     }
 
-    /// Records that the session's agent runs, while the claim goes on.
+    /// Records that the session's agent runs, while the claim goes on, and says so just before the
+    /// commit.
     ///
     /// # Errors
     /// [`StoreError::Lost`], or [`StoreError::SessionMoved`] when the session was closed.
-    pub async fn register(&self, claim: &Claim, registered: &Registered) -> Result<(), StoreError> {
+    pub async fn register_saying(
+        &self,
+        claim: &Claim,
+        registered: &Registered,
+        say: impl FnOnce() + Send,
+    ) -> Result<(), StoreError> {
         let done = async {
             let mut tx = self.store.begin().await?;
             claims::fence(&self.store, &mut tx, &claim.reference()).await?;
             effects::register(&mut tx, registered, self.store.now_ms()).await?;
+            say();
             tx.commit().await.map_err(Fault::from)
         };
         done.await

@@ -11,7 +11,18 @@ fn boot(name: &str) -> BootId {
 }
 
 /// Leaves the files of a host that took its ticket and was cut off.
-fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
+pub(super) fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
+    taken_by(gone(), world, owner, boot, phase);
+}
+
+/// Leaves those of this host.
+pub(super) fn taken_by(
+    host: ProcessId,
+    world: &World,
+    owner: &OwnerId,
+    boot: &BootId,
+    phase: Phase,
+) {
     let paths = HostPaths::new(world.folder.path(), owner);
     fs::DirBuilder::new()
         .recursive(true)
@@ -23,7 +34,7 @@ fn taken(world: &World, owner: &OwnerId, boot: &BootId, phase: Phase) {
     let record = Record {
         v: Record::VERSION,
         owner: owner.clone(),
-        host: gone(),
+        host,
         boot: boot.clone(),
         pane,
         started_ms: Some(start().timestamp_millis()),
@@ -81,7 +92,7 @@ async fn a_spawn_that_went_down_with_its_machine_is_made_again_and_marked() {
 }
 
 /// The end of a harness that failed so long after its start.
-fn failed_after(time: TimeDelta) -> Phase {
+pub(super) fn failed_after(time: TimeDelta) -> Phase {
     Phase::Ended {
         harness: Some(gone()),
         ending: Ending::Code(1),
@@ -110,24 +121,35 @@ async fn an_agent_that_failed_after_its_window_while_nobody_looked_had_its_first
     }
 }
 
+/// Leaves a respawn for the claim's message under way, as one that was killed in it.
+pub(super) async fn begin_respawn(
+    world: &World,
+    claim: &Claim,
+    session: &Session,
+    conversation: HarnessSessionId,
+) -> NewAttempt {
+    world.store.deduper().begin_attempt(claim).await.unwrap();
+    let attempt = NewAttempt {
+        owner: OwnerId::mint(),
+        resumed: conversation == session.harness_session_id,
+        harness_session_id: conversation,
+        boot_delivery: claim.message(),
+    };
+    let registry = world.store.registry();
+    registry
+        .begin_respawn(claim, session.id, &attempt)
+        .await
+        .unwrap();
+    attempt
+}
+
 #[tokio::test]
 async fn a_respawned_agent_that_failed_after_its_window_while_nobody_looked_had_its_message() {
     let world = World::new().await;
     let session = world.active_session(Agent::Gone).await;
     let delivery = world.comment(ITEM, 1).await;
     let claim = world.claim_and_die().await;
-    world.store.deduper().begin_attempt(&claim).await.unwrap();
-    let attempt = NewAttempt {
-        owner: OwnerId::mint(),
-        harness_session_id: HarnessSessionId::mint(),
-        resumed: false,
-        boot_delivery: delivery,
-    };
-    let registry = world.store.registry();
-    registry
-        .begin_respawn(&claim, session.id, &attempt)
-        .await
-        .unwrap();
+    let attempt = begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
     let late = failed_after(TimeDelta::seconds(3));
     taken(&world, &attempt.owner, &boot_id(), late);
 
@@ -138,6 +160,34 @@ async fn a_respawned_agent_that_failed_after_its_window_while_nobody_looked_had_
     assert_eq!(open.owner, attempt.owner);
     assert_eq!(open.harness_session_id, attempt.harness_session_id);
     assert_eq!(open.attempt, None);
+}
+
+#[tokio::test]
+async fn an_agent_that_exited_with_0_while_nobody_looked_was_told_only_where_it_began_afresh() {
+    for (resumed, state) in [
+        (true, DeliveryState::Pending),
+        (false, DeliveryState::Delivered),
+    ] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        let conversation = match resumed {
+            true => session.harness_session_id.clone(),
+            false => HarnessSessionId::mint(),
+        };
+        let attempt = begin_respawn(&world, &claim, &session, conversation).await;
+        let at_once = Phase::Ended {
+            harness: Some(gone()),
+            ending: Ending::Code(0),
+            at_ms: start().timestamp_millis(),
+        };
+        taken(&world, &attempt.owner, &boot_id(), at_once);
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, state, "resumed: {resumed}");
+    }
 }
 
 #[tokio::test]
@@ -156,6 +206,41 @@ async fn a_host_that_was_killed_before_it_started_its_agent_said_nothing() {
     world.work().await;
     let prompt = newest_prompt(&world, &session.owner);
     assert!(!prompt.contains("This may be a repeat"), "{prompt}");
+}
+
+#[tokio::test]
+async fn a_last_attempt_that_a_killed_process_had_begun_is_still_made() {
+    let world = World::new().await;
+    world.configure(&json!({ "polling.maxRetries": 1 }));
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+
+    world.work().await;
+
+    newest_prompt(&world, &session.owner);
+    assert_eq!(world.attempts(delivery).await, 1);
+}
+
+#[tokio::test]
+async fn a_spawn_that_failed_after_it_was_waited_for_is_said_with_its_number() {
+    let world = World::new().await;
+    world.configure(&json!({ "polling.maxRetries": 1 }));
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let running = Phase::Running { harness: own() };
+    taken(&world, &session.owner, &boot_id(), running);
+    world.work().await;
+    taken(&world, &session.owner, &boot_id(), Phase::Starting);
+    world.pass(60);
+
+    world.work().await;
+
+    let said = world.records(&["session.spawn_failed"]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0].fields.get("attempt"), Some(&json!(1)));
+    assert_eq!(said[0].fields.get("will_retry"), Some(&json!(false)));
 }
 
 #[tokio::test]
@@ -328,7 +413,7 @@ async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told
 }
 
 /// A server with one session of this owner, which has been told nothing; what is typed is kept.
-fn occupied(
+pub(super) fn occupied(
     call: &Invocation,
     owner: &OwnerId,
     said_to: &Mutex<Vec<String>>,

@@ -90,6 +90,9 @@ async fn a_spawn_that_breaks_down_is_given_up_without_a_session_in_the_way() {
 
     assert_eq!(world.state(delivery).await, DeliveryState::Abandoned);
     assert!(world.session().await.is_none());
+    assert_eq!(world.records(&["dispatch.error"]).len(), 2, "two attempts");
+    assert_eq!(world.attempts(delivery).await, 2);
+    assert_eq!(world.records(&["poll.spawn_failed"]).len(), 1);
 }
 
 #[tokio::test]

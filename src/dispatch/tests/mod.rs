@@ -5,6 +5,7 @@
 
 mod after_a_crash;
 mod broken;
+mod ending;
 mod entering;
 mod given_up;
 mod occupied;
@@ -12,6 +13,7 @@ mod order;
 mod pace;
 mod resuming;
 mod starting;
+mod store_failing;
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,8 @@
 //! Which command of a work item goes first.
 
+use super::after_a_crash::taken;
 use super::*;
-use crate::model::{DropReason, OperatorCommand};
+use crate::model::{DropReason, Ending, OperatorCommand, Phase};
 
 fn text(body: &str, id: u64) -> Event {
     Event {
@@ -84,4 +85,47 @@ async fn work_that_makes_way_for_a_command_says_so() {
     let held = world.records(&["dispatch.held"]);
     assert_eq!(held.len(), 1, "{held:?}");
     assert_eq!(held[0].text("reason"), Some("making-way"));
+}
+
+#[tokio::test]
+async fn a_start_whose_agent_runs_already_is_not_refused_when_the_label_goes() {
+    for (runs, state) in [
+        (true, DeliveryState::Delivered),
+        (false, DeliveryState::Dropped),
+    ] {
+        let world = World::new().await;
+        let start = world.command(text("the-loop start", 1)).await;
+        let claim = world.claim_and_die().await;
+        let session = world.begin_spawn(&claim).await;
+        if runs {
+            let ended = Phase::Ended {
+                harness: Some(gone()),
+                ending: Ending::Code(0),
+                at_ms: super::start().timestamp_millis(),
+            };
+            taken(&world, &session.owner, &boot_id(), ended);
+        }
+        let unlabelled = ItemSighting {
+            armed: false,
+            updated_at: super::start() + TimeDelta::seconds(1),
+            ..sighting(ITEM)
+        };
+        world
+            .accept(Acceptance {
+                items: vec![unlabelled],
+                ..Acceptance::default()
+            })
+            .await;
+
+        world.work().await;
+
+        assert_eq!(world.state(start).await, state);
+        let open = world.session().await.map(|open| open.id);
+        assert_eq!(open, runs.then_some(session.id), "no orphan is left");
+        assert_eq!(
+            world.records(&["control.rejected"]).len(),
+            usize::from(!runs)
+        );
+        assert_eq!(world.records(&["session.spawned"]).len(), usize::from(runs));
+    }
 }

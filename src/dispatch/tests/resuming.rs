@@ -1,5 +1,6 @@
 //! What a resumed agent that failed says about its conversation.
 
+use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::*;
 use crate::model::{Ending, HostPaths, Phase, Record};
 
@@ -24,7 +25,7 @@ fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
             pane: "%5".parse().unwrap(),
             started_ms: None,
             phase: Phase::Ended {
-                harness: None,
+                harness: Some(gone()),
                 ending: ending.clone(),
                 at_ms: 0,
             },
@@ -65,4 +66,53 @@ async fn only_an_agent_that_gave_up_by_itself_loses_its_conversation() {
         assert_eq!(after.harness_session_id, before.harness_session_id);
         assert_eq!(after.attempt, None);
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
+    let world = World::new().await;
+    world.configure(&json!({
+        "harnesses": { "agent": { "command": "/bin/true", "resumeArgs": ["{sessionId}"] } },
+    }));
+    let before = world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let owners = every_agent_ends(&world, Ending::Code(0));
+
+    world.work().await;
+
+    assert_eq!(owners.lock().unwrap().len(), 2);
+    assert_eq!(world.records(&["session.resume_failed"]).len(), 1);
+    let respawned = world.records(&["session.respawned"]);
+    assert_eq!(respawned.len(), 1);
+    assert_eq!(respawned[0].fields.get("resumed"), Some(&json!(false)));
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let after = world.session().await.unwrap();
+    assert_ne!(after.harness_session_id, before.harness_session_id);
+}
+
+#[tokio::test]
+async fn a_respawn_that_another_message_finds_done_is_said() {
+    let world = World::new().await;
+    let before = world.active_session(Agent::Gone).await;
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let fresh = HarnessSessionId::mint();
+    let attempt = begin_respawn(&world, &claim, &before, fresh.clone()).await;
+    let late = failed_after(TimeDelta::seconds(3));
+    taken(&world, &attempt.owner, &boot_id(), late);
+    let given_up = Settlement::Abandoned {
+        version: "1.0.0",
+        rearm: crate::store::Rearm::ByAnotherVersion,
+    };
+    let deduper = world.store.deduper();
+    deduper.settle(&claim, given_up, None).await.unwrap();
+    world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.session().await.unwrap().owner, attempt.owner);
+    let said = world.records(&["session.respawned"]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!(said[0].fields.get("resumed"), Some(&json!(false)));
+    assert_eq!(said[0].text("harness_session_id"), Some(fresh.as_str()));
 }

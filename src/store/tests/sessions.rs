@@ -158,7 +158,10 @@ async fn a_failed_respawn_loses_no_conversation() {
         target: Some(target("%9")),
         harness_session_id: attempt.harness_session_id.clone(),
     };
-    registry.register(&claim, &registered).await.unwrap();
+    registry
+        .register_saying(&claim, &registered, || {})
+        .await
+        .unwrap();
     let after = world.latest("o/r#1").await.unwrap();
     assert_eq!(after.owner, attempt.owner);
     assert_eq!(after.harness_session_id, attempt.harness_session_id);
