@@ -45,8 +45,9 @@ pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 
 /// What makes a waiting delivery `d` free to be claimed by the host `$1`:
 /// nobody works on its item; nothing of its class is ahead of it (a held command makes no other
-/// command wait), unless it is the one that a spawn under way carries; its item's session, if open,
-/// is this host's, and not being spawned for another delivery that still waits.
+/// command wait, nor does what was put aside, which has no reason), unless it is the one that a spawn
+/// under way carries; its item's session, if open, is this host's, and not being spawned for another
+/// delivery that still waits.
 ///
 /// A spawn whose own delivery is settled blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
@@ -55,7 +56,7 @@ macro_rules! free {
          AND NOT EXISTS (SELECT 1 FROM deliveries c WHERE c.item_id = d.item_id AND c.claim_lead = 1) \
          AND (NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
          AND e.number < d.number AND e.state IN ('pending', 'held') \
-         AND (e.class = 'event' OR e.state = 'pending')) \
+         AND (e.state = 'pending' OR (e.class = 'event' AND e.reason IS NOT NULL))) \
          OR EXISTS (SELECT 1 FROM sessions o WHERE o.item_id = d.item_id AND o.status = 'spawning' \
          AND o.boot_delivery = d.id)) \
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = d.item_id AND s.status <> 'closed' \
@@ -289,12 +290,14 @@ async fn read_or_put_aside(
             Ok(Tried::Nothing)
         }
         Err(Fault::Row { table, id, detail }) => {
+            let error = format!("row {id} of {table} cannot be read: {detail}");
+            tracing::error!("a delivery is put aside, those behind it pass: {error}");
             sqlx::query(
-                "UPDATE deliveries SET state = 'held', error = $2, next_at = $3, claim_lead = 0, \
-                 claim_token = NULL WHERE claim_token = $1",
+                "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
+                 claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
             )
             .bind(token.as_str())
-            .bind(format!("row {id} of {table} cannot be read: {detail}"))
+            .bind(error)
             // Looked at again now and then: a newer version may read it.
             .bind(store.longest_wait_end_ms())
             .execute(conn)
