@@ -12,11 +12,10 @@ use super::conclude::{Conclusion, Delivered, Step};
 use super::error::WorkError;
 use super::fence::fence;
 use super::records;
-use super::work::LOOK_AGAIN_SOON;
 use crate::eventlog::{Decision, Effect};
 use crate::model::{
-    ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Repeat,
-    Session, SessionStatus, TmuxFate,
+    ControlCommand, Detail, DropReason, Event, EventKind, OperatorCommand, Repeat, Session,
+    SessionStatus, TmuxFate,
 };
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Cleared, EndOutcome, Machine, RunnerError, TmuxServer};
@@ -332,10 +331,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
         match error {
             RunnerError::FenceLost(_) => Err(WorkError::Lost),
-            RunnerError::Unanswered(_) => Ok(Err(Conclusion::held(
-                HoldReason::TmuxSilent,
-                LOOK_AGAIN_SOON,
-            ))),
+            RunnerError::Unanswered(why) => Ok(Err(Self::waits_for(&why))),
             other => Ok(Err(Conclusion::failed(Step::Delivery, other))),
         }
     }
