@@ -193,26 +193,20 @@ async fn waits_because(world: &World, delivery: DeliveryId, reason: &str, detail
 
 #[tokio::test]
 async fn a_spawn_that_cannot_be_looked_up_waits_under_the_reason_for_it() {
-    let answers: [fn(&Invocation) -> Result<Answer, Unanswered>; 2] = [
-        |_| {
-            let after = Duration::from_secs(2);
-            Err(Unanswered::TimedOut { after })
-        },
-        // Somebody else's session has the name.
-        |_| one_pane("/nowhere/socket", &OwnerId::mint()),
-    ];
-    let reasons = [
-        ("tmux-silent", "did not answer within".to_owned()),
-        ("start-unresolved", own_process()),
-    ];
-    for (answer, (reason, detail)) in answers.into_iter().zip(reasons) {
+    let after = Duration::from_secs(2);
+    let silent = Err(Unanswered::TimedOut { after });
+    let somebody_elses = one_pane("/nowhere/socket", &OwnerId::mint());
+    for (answer, reason, detail) in [
+        (silent, "tmux-silent", "did not answer within".to_owned()),
+        (somebody_elses, "start-unresolved", own_process()),
+    ] {
         let world = World::new().await;
         let delivery = world.comment(ITEM, 1).await;
         let claim = world.claim_and_die().await;
         let session = world.begin_spawn(&claim).await;
         let running = Phase::Running { harness: own() };
         taken(&world, &session.owner, &boot_id(), running);
-        world.tmux(answer);
+        world.tmux(move |_| answer.clone());
 
         world.work().await;
 
