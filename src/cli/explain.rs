@@ -6,11 +6,12 @@ use chrono::{DateTime, Local, Utc};
 use serde::Serialize;
 
 use super::exit::{Exit, Failure};
+use super::status::held_for;
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::open_store;
 use crate::eventlog::{
-    self, Advice, Filter, Record, drop_advice, drop_phrase, hold_advice, hold_phrase, kind_phrase,
+    self, Advice, Filter, Record, drop_advice, drop_phrase, hold_advice, kind_phrase,
     spawn_advice_of,
 };
 use crate::model::text::count;
@@ -316,7 +317,7 @@ fn outcome(row: &QueueRow) -> (String, Option<&'static str>) {
         DeliveryState::Held => (
             format!(
                 "waits: {}; looked at again {}",
-                hold_phrase(reason),
+                held_for(row),
                 clock(row.next_at)
             ),
             remedy(held()),

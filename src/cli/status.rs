@@ -256,9 +256,13 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
         .filter(|row| now - row.accepted_at > LONG)
     {
         let item = row.item.short();
-        let why = hold_phrase(row.reason.as_deref().unwrap_or("held"));
+        let why = held_for(row);
+        let remedy = match row.reason {
+            Some(_) => format!("the-loop sessions attach {item}"),
+            None => "a newer the-loop may read it".to_owned(),
+        };
         lines.push(format!(
-            "{item}: {} held for {}: {why} → the-loop sessions attach {item}",
+            "{item}: {} held for {}: {why} → {remedy}",
             what(row),
             age(row.accepted_at, now)
         ));
@@ -287,6 +291,15 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     lines
 }
 
+/// Says what a held delivery waits for. One that this version cannot read waits for no condition: its
+/// error says what is wrong with it.
+pub(super) fn held_for(row: &QueueRow) -> &str {
+    match &row.reason {
+        Some(reason) => hold_phrase(reason),
+        None => row.error.as_deref().unwrap_or("no reason is recorded"),
+    }
+}
+
 /// `comment by @ada`.
 fn what(row: &QueueRow) -> String {
     let kind = kind_phrase(&row.kind);
@@ -307,5 +320,34 @@ fn clock(at: DateTime<Utc>) -> String {
         local.format("%H:%M").to_string()
     } else {
         local.format("%Y-%m-%d %H:%M").to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Class, DeliveryId, EventKey, EventKind};
+
+    fn held(reason: Option<&str>) -> QueueRow {
+        QueueRow {
+            delivery: DeliveryId(1),
+            item: "github:o/r#1".parse().unwrap(),
+            key: EventKey::new("github.com", EventKind::IssueComment, "1", "v1"),
+            kind: "issue_comment".to_owned(),
+            actor: None,
+            class: Class::Event,
+            state: DeliveryState::Held,
+            reason: reason.map(str::to_owned),
+            error: Some("row 1 of deliveries cannot be read: payload".to_owned()),
+            attempts: 0,
+            next_at: DateTime::UNIX_EPOCH,
+            accepted_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_delivery_that_cannot_be_read_is_shown_with_the_cause() {
+        assert!(held_for(&held(None)).contains("cannot be read"));
+        assert_eq!(held_for(&held(Some("rate"))), hold_phrase("rate"));
     }
 }

@@ -11,13 +11,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::Shared;
+use super::conclude::Conclusion;
 use super::error::WorkError;
 use super::fence::fence;
 use super::records;
 use crate::harness::Harness;
 use crate::model::{
-    AfterEnd, DeliveryId, Ending, HostPaths, OwnerId, Phase, PromptPassing, Record, SessionName,
-    Spec, TmuxSocket, TmuxTarget, WorkItemRef,
+    AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, PromptPassing, Record,
+    SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 use crate::process::identity::{Life, life_in};
 use crate::process::ticket::{self, Revoked};
@@ -77,8 +78,17 @@ pub(super) enum Ran {
     Unclearable(String),
     /// Nothing ran, and nothing of it will.
     NotRun(Refusal),
-    /// It was started, but nothing tells where; to be looked up again.
-    Unresolved(String),
+    /// It was started, or may have been, and what became of it cannot be told yet.
+    Unresolved(Unresolved),
+}
+
+/// Why it cannot be told yet what became of an attempt.
+#[derive(Debug)]
+pub(super) enum Unresolved {
+    /// tmux gave no answer.
+    Unanswered(Unanswered),
+    /// Everything answered, and it is not clear all the same, because of this.
+    Unclear(String),
 }
 
 /// How far an agent that failed came.
@@ -111,7 +121,7 @@ impl Refusal {
 }
 
 /// How long to wait before an unresolved attempt is looked at again.
-pub(super) const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
+const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Runs an attempt to its end.
@@ -159,7 +169,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(Revoked::AlreadyTaken) => Ok(self
                 .see_through(&attempt.address.name, &attempt.owner)
                 .await),
-            Err(error) => Ok(Ran::Unresolved(error)),
+            Err(error) => Ok(unclear(error)),
         }
     }
 
@@ -198,7 +208,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Survival::Survived(target) => Ran::Up(Some(target)),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
             Survival::Failed { ending, screen } => failed(&ending, &screen),
-            Survival::Unknown(why) => Ran::Unresolved(why),
+            Survival::Unknown(why) => unclear(why),
         }
     }
 
@@ -223,7 +233,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.watch(owner, &SpawnedPane::from(&occupant)).await
             }
             Ok(_) => self.read_record(owner).await,
-            Err(why) => Ran::Unresolved(why.to_string()),
+            Err(why) => Ran::Unresolved(Unresolved::Unanswered(why)),
         }
     }
 
@@ -236,7 +246,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(Some(record)) => recorded_end(&record, self.config().routing.tmux.resume_probe),
             // Taken, and its host ended before it could record anything: nothing was started.
             Ok(None) => never_started(),
-            Err(error) => Ran::Unresolved(error),
+            Err(error) => unclear(error),
         }
     }
 
@@ -269,6 +279,20 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         Ok(())
     }
 
+    /// Waits for what became of an attempt: nothing new begins before that is known.
+    pub(super) fn unresolved(claim: &Claim, why: Unresolved) -> Conclusion {
+        let conclusion = match why {
+            Unresolved::Unanswered(why) => Self::waits_for(&why),
+            Unresolved::Unclear(why) => Conclusion::Held {
+                reason: HoldReason::StartUnresolved,
+                again: RESOLVE_AGAIN,
+                detail: Some(why),
+            },
+        };
+        tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {conclusion:?}");
+        conclusion
+    }
+
     /// Finds out what became of an attempt that another process, or an earlier claim, left behind.
     pub(super) async fn resolve_attempt(&self, name: &SessionName, owner: &OwnerId) -> Ran {
         match revoke(HostPaths::new(&self.config().state.root, owner)).await {
@@ -276,7 +300,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ran::NotRun(Refusal::Answered("its ticket was never taken".to_owned()))
             }
             Ok(Revoked::AlreadyTaken) => self.see_through(name, owner).await,
-            Err(error) => Ran::Unresolved(error),
+            Err(error) => unclear(error),
         }
     }
 }
@@ -306,10 +330,18 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
                 reached: Reached::CutOff,
             }
         }
-        Phase::Starting | Phase::Running { .. } => {
-            Ran::Unresolved("the agent runs, but its session is not found".to_owned())
-        }
+        Phase::Starting => unclear(format!(
+            "its host (process {}) runs and has not started it, and its session is not found",
+            record.host
+        )),
+        Phase::Running { harness } => unclear(format!(
+            "the agent (process {harness}) was started, but its session is not found"
+        )),
     }
+}
+
+fn unclear(why: String) -> Ran {
+    Ran::Unresolved(Unresolved::Unclear(why))
 }
 
 fn never_started() -> Ran {

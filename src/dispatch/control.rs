@@ -12,7 +12,6 @@ use super::conclude::{Conclusion, Delivered, Step};
 use super::error::WorkError;
 use super::fence::fence;
 use super::records;
-use super::work::LOOK_AGAIN_SOON;
 use crate::eventlog::{Decision, Effect, hold_phrase};
 use crate::model::{
     ControlCommand, Detail, DropReason, Event, EventKind, HoldReason, OperatorCommand, Repeat,
@@ -58,9 +57,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         if let Some(reason) = self.refuses_start(claim, origin) {
             // An agent that it has started already is nobody else's.
             return match self.own_spawn(claim).await? {
-                Some(ended) => {
-                    Ok(self.with_effect(claim, ended, ControlCommand::Start, Effect::Spawned))
-                }
+                Some(ended) => Ok(Self::of_start(claim, ended)),
                 None => Ok(self.rejected(claim, ControlCommand::Start, reason)),
             };
         }
@@ -348,10 +345,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     fn not_ended<R>(error: RunnerError) -> Result<Result<R, Conclusion>, WorkError> {
         match error {
             RunnerError::FenceLost(lost) => Err(lost.into()),
-            RunnerError::Unanswered(_) => Ok(Err(Conclusion::held(
-                HoldReason::TmuxSilent,
-                LOOK_AGAIN_SOON,
-            ))),
+            RunnerError::Unanswered(why) => Ok(Err(Self::waits_for(&why))),
             other => Ok(Err(Conclusion::failed(Step::Delivery, other))),
         }
     }

@@ -319,7 +319,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     /// A hold until what was asked can be answered.
-    fn waits_for(why: &Unanswered) -> Conclusion {
+    pub(super) fn waits_for(why: &Unanswered) -> Conclusion {
         let (reason, again, detail) = match why {
             Unanswered::Silent { next } => (HoldReason::TmuxSilent, *next, None),
             Unanswered::AgentOutlivesSession { .. } => {

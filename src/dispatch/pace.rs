@@ -12,23 +12,25 @@ use super::conclude::Conclusion;
 use super::error::WorkError;
 use crate::model::HoldReason;
 use crate::runner::{Machine, TmuxServer};
-use crate::store::{Claim, Told};
+use crate::store::Claim;
 
 /// How many messages an item's agent may be told within [`WINDOW`]; people do not write so many, and
 /// a poller that looks every minute passes on more where each answer brings the next.
-const MESSAGES: u64 = 25;
+const MESSAGES: usize = 25;
 
 /// How long messages count, and how long an item that had too many of them rests.
 const WINDOW: TimeDelta = TimeDelta::minutes(30);
 
-/// Returns how long an item rests now: one that rests already does so for a whole window.
-fn rest(told: Option<Told>, held: Option<HoldReason>, now: DateTime<Utc>) -> Option<Duration> {
-    let enough = match held {
-        Some(HoldReason::Rate) => 1,
-        _ => MESSAGES,
-    };
-    let told = told.filter(|told| told.messages >= enough)?;
-    (told.newest + WINDOW - now).to_std().ok()
+/// Returns how long an item rests now, by the times at which its agent was told messages, in order.
+///
+/// What was told is all that counts, so every process and whichever delivery comes next finds the same.
+fn rest(told: &[DateTime<Utc>], now: DateTime<Utc>) -> Option<Duration> {
+    let last_too_many = told.windows(MESSAGES).rev().find_map(|run| match run {
+        [first, .., last] if *last - *first < WINDOW => Some(*last),
+        _ => None,
+    })?;
+    let rest = (last_too_many + WINDOW - now).to_std().ok()?;
+    (!rest.is_zero()).then_some(rest)
 }
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
@@ -42,8 +44,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Ok(None);
         }
         let now = self.clock.now();
-        let told = self.deduper.told_since(claim.item.id, now - WINDOW).await?;
-        Ok(rest(told, claim.held_before, now)
-            .map(|again| Conclusion::held(HoldReason::Rate, again)))
+        // What made an item rest lies within one window, and the rest lasts another. Nothing was told
+        // in the future: a clock that ran ahead must not make an item rest until it is caught up.
+        let told = self
+            .deduper
+            .told_between(claim, now - WINDOW - WINDOW, now)
+            .await?;
+        Ok(rest(&told, now).map(|again| Conclusion::held(HoldReason::Rate, again)))
     }
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Reached, Refusal};
+use super::attempt::{Attempt, Ran, Reached, Refusal};
 use super::conclude::{Conclusion, Step};
 use super::deliver::{Road, earlier_repeat};
 use super::error::WorkError;
 use super::{message, records};
 use crate::harness::Harness;
 use crate::model::{
-    Ending, HarnessSessionId, HoldReason, OwnerId, Repeat, RespawnAttempt, Session, SessionName,
-    TmuxTarget,
+    Ending, HarnessSessionId, OwnerId, Repeat, RespawnAttempt, Session, SessionName, TmuxTarget,
 };
 use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
@@ -239,10 +238,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, refusal.into_text()))
             }
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "a respawn is not resolved yet: {why}");
-                Ok(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN))
-            }
+            Ran::Unresolved(why) => Ok(Self::unresolved(claim, why)),
         }
     }
 
@@ -313,10 +309,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Err(Conclusion::failed(Step::Delivery, error)));
             }
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "an attempt is not resolved yet: {why}");
-                return Ok(Err(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN)));
-            }
+            Ran::Unresolved(why) => return Ok(Err(Self::unresolved(claim, why))),
             _ => self.registry.abandon_attempt(claim, session.id).await?,
         }
         let open = self.registry.open_session(claim.item.id).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
-use super::attempt::{Attempt, RESOLVE_AGAIN, Ran, Refusal};
+use super::attempt::{Attempt, Ran, Refusal};
 use super::conclude::{Conclusion, Delivered, FailedSpawn, Step};
 use super::deliver::{earlier_repeat, every_attempt_failed};
 use super::error::WorkError;
@@ -11,8 +11,7 @@ use super::{message, records};
 use crate::eventlog::SpawnFailure;
 use crate::harness::Harness;
 use crate::model::{
-    Class, HarnessSessionId, HoldReason, OwnerId, Session, SessionName, TmuxSocket, TmuxTarget,
-    WorkItemRef,
+    Class, HarnessSessionId, OwnerId, Session, SessionName, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 use crate::process::identity::{Life, life_in};
 use crate::runner::{Address, Machine, TmuxServer, Unanswered};
@@ -148,13 +147,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         tracing::warn!(item = %claim.item.item, "a spawn was left behind by its delivery; it is looked up");
         let target = match self.resolve_attempt(&name, &session.owner).await {
             Ran::Up(target) | Ran::EndedClean(target) => target,
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
-                return Ok(Some(Conclusion::held(
-                    HoldReason::TmuxSilent,
-                    RESOLVE_AGAIN,
-                )));
-            }
+            Ran::Unresolved(why) => return Ok(Some(Self::unresolved(claim, why))),
             _ => {
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(None);
@@ -189,10 +182,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ran::Up(target) | Ran::EndedClean(target) => {
                 return Ok(self.spawned(claim, session, name, target));
             }
-            Ran::Unresolved(why) => {
-                tracing::warn!(item = %claim.item.item, "a spawn is not resolved yet: {why}");
-                return Ok(Conclusion::held(HoldReason::TmuxSilent, RESOLVE_AGAIN));
-            }
+            Ran::Unresolved(why) => return Ok(Self::unresolved(claim, why)),
             Ran::Unclearable(detail) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Conclusion::Skipped { detail });

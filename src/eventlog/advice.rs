@@ -135,6 +135,10 @@ pub fn hold_advice(reason: HoldReason) -> Advice {
             "A start failed and is tried again; a later stop, pause or close replaces it.",
             "See the error in `the-loop status`; put its cause right.",
         ),
+        HoldReason::StartUnresolved => advice(
+            "An agent was started, or may have been, and what became of it cannot be told: its session is not found, say. No second one is started, and it is looked up every 5 seconds.",
+            "The detail in the event log says what is amiss. Where it names a process, look at it and end it yourself: the rest then goes on. Where it names none and it stays: `the-loop sessions reset`.",
+        ),
     }
 }
 

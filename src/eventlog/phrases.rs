@@ -70,6 +70,7 @@ pub fn hold_phrase(word: &str) -> &str {
         HoldReason::MakingWay => "a command for the item goes first",
         HoldReason::Grouping => "the rest of the review is still coming in",
         HoldReason::StartRetry => "the start failed and is tried again",
+        HoldReason::StartUnresolved => "an agent was started, and what became of it is not clear",
     }
 }
 

@@ -159,6 +159,8 @@ words! {
         Grouping => "grouping",
         /// A start failed and is tried again; no later command waits for it.
         StartRetry => "start-retry",
+        /// What became of an agent that was started cannot be told yet.
+        StartUnresolved => "start-unresolved",
     }
 }
 

@@ -49,7 +49,7 @@ pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 /// host's, and not being spawned for another delivery that still waits.
 ///
 /// A stop that tmux has not answered must not be overtaken by what would start the agent anew; only a
-/// start that failed, or a row that cannot be read, makes nobody wait. A spawn whose own delivery is
+/// start that failed, or what was put aside and has no reason, makes nobody wait. A spawn whose own delivery is
 /// settled blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
     () => {
@@ -57,7 +57,7 @@ macro_rules! free {
          AND NOT EXISTS (SELECT 1 FROM deliveries c WHERE c.item_id = d.item_id AND c.claim_lead = 1) \
          AND ((NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
          AND e.number < d.number AND e.state IN ('pending', 'held') \
-         AND (e.class = 'event' OR e.state = 'pending')) \
+         AND (e.state = 'pending' OR (e.class = 'event' AND e.reason IS NOT NULL))) \
          AND NOT EXISTS (SELECT 1 FROM deliveries h WHERE h.item_id = d.item_id AND h.class = 'control' \
          AND h.id <> d.id AND h.state IN ('pending', 'held') \
          AND (h.state = 'pending' OR h.reason <> 'start-retry') \
@@ -303,12 +303,14 @@ async fn read_or_put_aside(
             Ok(Tried::Nothing)
         }
         Err(Fault::Row { table, id, detail }) => {
+            let error = format!("row {id} of {table} cannot be read: {detail}");
+            tracing::error!("a delivery is put aside, those behind it pass: {error}");
             sqlx::query(
-                "UPDATE deliveries SET state = 'held', error = $2, next_at = $3, claim_lead = 0, \
-                 claim_token = NULL WHERE claim_token = $1",
+                "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
+                 claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
             )
             .bind(token.as_str())
-            .bind(format!("row {id} of {table} cannot be read: {detail}"))
+            .bind(error)
             // Looked at again now and then: a newer version may read it.
             .bind(store.longest_wait_end_ms())
             .execute(conn)

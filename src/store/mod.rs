@@ -44,7 +44,6 @@ pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
 pub use inbox::{Acceptance, Accepted, Arrival, ArrivalOutcome, CursorUpdate, Disposition, Inbox};
 pub use ledger::{Cursor, ItemFilter, Ledger};
-pub use pace::Told;
 pub use queue::{Counts, Queue, QueueFilter, QueueRow, Rearmed};
 pub use registry::{ResetMode, ResetReport, SessionFilter, SessionRegistry};
 pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};

@@ -3,55 +3,49 @@
 use chrono::{DateTime, Utc};
 
 use super::error::Fault;
-use super::rows::{Reader, ms};
-use super::{Deduper, StoreError};
+use super::rows::{Reader, big, ms};
+use super::{Claim, Deduper, StoreError};
 
-/// How far back in an item's order is looked; what lies behind so many rows came long ago.
-const ROWS: i64 = 500;
+/// How far around a delivery its item's order is looked at; what lies behind so many rows came long
+/// ago.
+const ROWS: u64 = 500;
 
-/// One review is one message. The look back by number keeps it short however long the item's past is.
-const LAST_TOLD: &str = "SELECT 0 AS id, COUNT(*) AS messages, MAX(told) AS newest FROM \
-     (SELECT MAX(d.settled_at) AS told FROM deliveries d JOIN events e ON e.id = d.event_id \
-     WHERE d.item_id = $1 \
-     AND d.number >= (SELECT w.next_number FROM work_items w WHERE w.id = $1) - $2 \
-     AND d.class = 'event' AND d.state = 'delivered' AND d.settled_at > $3 \
+/// One review is one message. The look around by number keeps it short however long the item's past
+/// is, and does not lose sight of what was told when much waits behind the delivery.
+const TOLD: &str = "SELECT MIN(d.id) AS id, MAX(d.settled_at) AS told \
+     FROM deliveries d JOIN events e ON e.id = d.event_id \
+     WHERE d.item_id = $1 AND d.number BETWEEN $2 AND $3 \
+     AND d.class = 'event' AND d.state = 'delivered' AND d.settled_at > $4 AND d.settled_at <= $5 \
      AND e.kind IN ('issue_comment', 'review', 'review_comment') \
-     GROUP BY COALESCE(d.batch, CAST(d.id AS TEXT))) AS told";
-
-/// The texts that an item's agent was told since some time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
-    /// How many messages they were.
-    pub messages: u64,
-    /// When the last one was told.
-    pub newest: DateTime<Utc>,
-}
+     GROUP BY COALESCE(d.batch, CAST(d.id AS TEXT)) ORDER BY told";
 
 impl Deduper {
-    /// Returns what people wrote that the agent of this item's row was told since then; none where
-    /// it was told nothing.
+    /// Returns when the agent of the claimed item was told each message that people wrote, after
+    /// `since` and up to `until`, in order.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn told_since(
+    pub async fn told_between(
         &self,
-        item: i64,
+        claim: &Claim,
         since: DateTime<Utc>,
-    ) -> Result<Option<Told>, StoreError> {
-        let counted = async {
-            let row = sqlx::query(LAST_TOLD)
-                .bind(item)
-                .bind(ROWS)
+        until: DateTime<Utc>,
+    ) -> Result<Vec<DateTime<Utc>>, StoreError> {
+        let here = claim.first().number;
+        let told = async {
+            let rows = sqlx::query(TOLD)
+                .bind(claim.item.id)
+                .bind(big(here.saturating_sub(ROWS)))
+                .bind(big(here.saturating_add(ROWS)))
                 .bind(ms(since))
-                .fetch_one(&self.store.readers)
+                .bind(ms(until))
+                .fetch_all(&self.store.readers)
                 .await?;
-            let row = Reader::new(&row, "deliveries")?;
-            let messages = row.number("messages")?;
-            let newest = row.opt_time("newest")?;
-            Ok::<_, Fault>(newest.map(|newest| Told { messages, newest }))
+            rows.iter()
+                .map(|row| Reader::new(row, "deliveries")?.time("told"))
+                .collect::<Result<Vec<_>, Fault>>()
         };
-        counted
-            .await
-            .map_err(self.store.explain("counting what an agent was told"))
+        told.await
+            .map_err(self.store.explain("looking up what an agent was told"))
     }
 }

@@ -259,7 +259,44 @@ async fn an_agent_that_runs_without_its_session_is_waited_for() {
     world.work().await;
 
     assert_eq!(world.session().await.map(|open| open.id), Some(session.id));
-    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    waits_because(&world, delivery, "agent-outlives-session", &own_process()).await;
+}
+
+fn own_process() -> String {
+    format!("process {}", own())
+}
+
+/// Asserts why a delivery is held, and what the event log says of it.
+async fn waits_because(world: &World, delivery: DeliveryId, reason: &str, detail: &str) {
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.state, DeliveryState::Held);
+    assert_eq!(row.reason.as_deref(), Some(reason));
+    let held = world.records(&["dispatch.held"]);
+    let why = held[0].text("detail").unwrap();
+    assert!(why.contains(detail), "{why}");
+}
+
+#[tokio::test]
+async fn a_spawn_that_cannot_be_looked_up_waits_under_the_reason_for_it() {
+    let after = Duration::from_secs(2);
+    let silent = Err(Unanswered::TimedOut { after });
+    let somebody_elses = one_pane("/nowhere/socket", &OwnerId::mint());
+    for (answer, reason, detail) in [
+        (silent, "tmux-silent", "did not answer within".to_owned()),
+        (somebody_elses, "start-unresolved", own_process()),
+    ] {
+        let world = World::new().await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        let session = world.begin_spawn(&claim).await;
+        let running = Phase::Running { harness: own() };
+        taken(&world, &session.owner, &boot_id(), running);
+        world.tmux(move |_| answer.clone());
+
+        world.work().await;
+
+        waits_because(&world, delivery, reason, &detail).await;
+    }
 }
 
 #[tokio::test]

@@ -124,15 +124,7 @@ fn takes_everything(session: Session) -> impl FnMut(&Invocation) -> Result<Answe
 #[tokio::test]
 async fn comments_that_answer_each_other_are_held_and_none_is_lost() {
     let world = world_in_a_hurry().await;
-    // The comment that the session began with is the first of them.
-    let session = world.active_session(Agent::Runs).await;
-    world.tmux(takes_everything(session));
-    for id in 1..25 {
-        world.pass(60);
-        let told = world.comment(ITEM, id).await;
-        world.work().await;
-        assert_eq!(world.state(told).await, DeliveryState::Delivered);
-    }
+    tell_too_much(&world).await;
     world.pass(60);
     let next = world.comment(ITEM, 25).await;
     let after = world.comment(ITEM, 26).await;
@@ -150,6 +142,76 @@ async fn comments_that_answer_each_other_are_held_and_none_is_lost() {
     world.work().await;
     assert_eq!(world.state(next).await, DeliveryState::Delivered);
     assert_eq!(world.state(after).await, DeliveryState::Delivered);
+}
+
+/// Tells an agent 25 texts, one a minute, the boot prompt among them.
+async fn tell_too_much(world: &World) {
+    let session = world.active_session(Agent::Runs).await;
+    world.tmux(takes_everything(session));
+    for id in 1..25 {
+        world.pass(60);
+        let told = world.comment(ITEM, id).await;
+        world.work().await;
+        assert_eq!(world.state(told).await, DeliveryState::Delivered);
+    }
+}
+
+#[tokio::test]
+async fn an_item_rests_on_when_the_text_that_waits_first_is_edited() {
+    let world = world_in_a_hurry().await;
+    tell_too_much(&world).await;
+    let former = world.comment(ITEM, 25).await;
+    world.work().await;
+    assert_eq!(world.state(former).await, DeliveryState::Held);
+    world.pass(15 * 60);
+    let mut edited = comment(ITEM, 25);
+    edited.key = EventKey::new("github.com", EventKind::IssueComment, "25", "v2");
+
+    let edited = world.arrive(edited, Class::Event).await;
+    world.work().await;
+
+    assert_eq!(world.state(former).await, DeliveryState::Dropped);
+    assert_eq!(world.state(edited).await, DeliveryState::Held);
+    world.pass(15 * 60);
+    world.work().await;
+    assert_eq!(world.state(edited).await, DeliveryState::Delivered);
+}
+
+#[tokio::test]
+async fn an_item_rests_on_however_much_waits_behind() {
+    let world = world_in_a_hurry().await;
+    tell_too_much(&world).await;
+    let first = world.comment(ITEM, 1000).await;
+    let arrivals = (1001..1600).map(|id| Arrival {
+        event: comment(ITEM, id),
+        source: Source::Poll,
+        guid: None,
+        disposition: Disposition::Deliver {
+            class: Class::Event,
+        },
+    });
+    world
+        .accept(Acceptance {
+            arrivals: arrivals.collect(),
+            ..Acceptance::default()
+        })
+        .await;
+
+    world.work().await;
+
+    assert_eq!(world.state(first).await, DeliveryState::Held);
+}
+
+#[tokio::test]
+async fn what_was_told_by_a_clock_that_ran_ahead_makes_no_item_rest() {
+    let world = world_in_a_hurry().await;
+    tell_too_much(&world).await;
+    world.pass(-24 * 3600);
+    let next = world.comment(ITEM, 25).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(next).await, DeliveryState::Delivered);
 }
 
 #[tokio::test]
