@@ -33,8 +33,8 @@ use crate::runner::{
     Answer, Field, Invocation, Limits, Listener, LocalMachine, OptionName, TmuxCommand, Unanswered,
 };
 use crate::store::{
-    Acceptance, Arrival, ArrivalOutcome, Claim, Disposition, ItemSighting, NewSession, Registered,
-    SessionChange, Settlement, Track,
+    Acceptance, Arming, Arrival, ArrivalOutcome, Claim, Disposition, ItemSighting, NewSession,
+    Registered, SessionChange, Settlement, Track,
 };
 
 const ITEM: &str = "github:o/r#1";
@@ -398,8 +398,7 @@ fn sighting(text: &str) -> ItemSighting {
         closed_at: None,
         merged: false,
         updated_at: start(),
-        armed: true,
-        armed_by: Some(Login::new("ada")),
+        arming: Arming::ByAct(Some(Login::new("ada"))),
         pull: None,
         seen_at: start(),
         baseline_at: start(),
