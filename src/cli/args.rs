@@ -57,6 +57,14 @@ impl Global {
             (false, _) => Verbosity::Debug,
         }
     }
+
+    /// Returns the flags that let another process of this program log the same.
+    pub(crate) fn logging_flags(&self) -> Vec<String> {
+        let mut flags = vec!["--log-format".to_owned(), self.log_format.to_string()];
+        flags.extend(self.quiet.then(|| "--quiet".to_owned()));
+        flags.extend((0..self.verbose).map(|_| "--verbose".to_owned()));
+        flags
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -324,6 +332,25 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_process_that_is_given_the_logging_flags_logs_the_same() {
+        let read = |flags: Vec<String>| {
+            let mut line = vec!["the-loop".to_owned()];
+            line.extend(flags);
+            line.push("status".to_owned());
+            let global = Cli::try_parse_from(line).unwrap().global;
+            (
+                global.verbosity(),
+                global.log_format,
+                global.logging_flags(),
+            )
+        };
+        for flags in ["", "-q", "-v", "-vv --log-format json", "-vvv"] {
+            let asked = read(flags.split_whitespace().map(str::to_owned).collect());
+            assert_eq!(read(asked.2.clone()), asked, "{flags}");
+        }
     }
 
     #[test]
