@@ -113,6 +113,21 @@ fn a_session_that_cannot_be_read_is_named_and_hides_no_other() {
 }
 
 #[test]
+fn a_paused_session_whose_agent_ended_is_said_to_wait_for_its_resume() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let item = short(world.started("Paused"));
+    world.run(&["sessions", "pause", &item]).ok();
+    let none = world.run(&["sessions", "list", "--state", "running"]);
+    assert!(none.stderr.contains("no session in this state"), "{none:?}");
+    scratch.kill("demo-agent");
+    let told = format!("{item}: paused, and its agent has ended → the-loop sessions resume ");
+    wait_until("the advice", SOON, || {
+        world.run(&["status"]).ok().contains(&told)
+    });
+}
+
+#[test]
 fn exit_codes_tell_a_no_from_a_wrong_question() {
     let scratch = Scratch::new();
     let world = World::new(&scratch);

@@ -13,6 +13,12 @@ fn a_session_is_started_for_an_item_that_nobody_has_seen() {
     assert!(done.contains("demo/app#7"), "{done}");
     world.agents().wait_ready(1);
     assert_eq!(world.session(7)["state"], json!("running"));
+    let source = &world.json(&["status", "--json"])["sources"][0];
+    assert_eq!(
+        source["unchangedSince"],
+        json!(null),
+        "GitHub was not asked"
+    );
     // Again: it runs already, and no second one is started.
     world.run(&["sessions", "start", "demo/app#7"]).ok();
     assert_eq!(world.agents().starts().len(), 1);
