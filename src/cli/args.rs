@@ -285,14 +285,14 @@ pub(crate) struct EventsArgs {
     /// Go on with new records until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print the records as they are stored, one JSON object a line
+    /// Print the records as they are stored, one JSON object a line; with --types one array
     #[arg(long)]
     pub(crate) json: bool,
     /// Tell the story of one work item or one event, how it stands, and what can be done now
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["types", "work_item", "delivery", "source", "level", "since", "follow"])]
     pub(crate) explain: Option<String>,
     /// Print every type of record there is, and exit
-    #[arg(long = "types")]
+    #[arg(long = "types", conflicts_with_all = ["types", "work_item", "delivery", "source", "level", "since", "limit", "follow", "explain"])]
     pub(crate) catalogue: bool,
 }
 

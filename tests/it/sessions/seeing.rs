@@ -216,6 +216,13 @@ fn events_are_filtered_followed_and_catalogued() {
         assert!(types.contains(kind), "{types}");
     }
 
+    let catalogue = world.json(&["events", "--types", "--json"]);
+    let known = catalogue.as_array().unwrap().iter();
+    let known: Vec<_> = known.map(|kind| &kind["name"]).collect();
+    assert!(known.contains(&&json!("dispatch.dropped")), "{known:?}");
+    let filtered = world.run(&["events", "--types", "--level", "error"]);
+    assert_eq!(filtered.code(), 2, "{filtered:?}");
+
     let following = world
         .the_loop
         .start(&["events", "--follow", "--limit", "1"]);
