@@ -27,8 +27,8 @@ use the_loop::model::{
     WorkItemRef,
 };
 use the_loop::store::{
-    Acceptance, Arrival, ArrivalOutcome, ClaimOwner, Disposition, ItemSighting, QueueFilter,
-    Settlement, Store, StoreError, Track, Tuning,
+    Acceptance, Arming, Arrival, ArrivalOutcome, ClaimOwner, Disposition, ItemSighting,
+    QueueFilter, Settlement, Store, StoreError, Track, Tuning,
 };
 
 const ROLE: &str = "STORE_TEST_ROLE";
@@ -55,8 +55,7 @@ fn sighting(number: u64) -> ItemSighting {
         closed_at: None,
         merged: false,
         updated_at: now(),
-        armed: false,
-        armed_by: None,
+        arming: Arming::Disarmed,
         pull: None,
         seen_at: now(),
         baseline_at: now(),

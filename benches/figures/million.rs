@@ -13,8 +13,8 @@ use the_loop::model::{
 };
 use the_loop::process::identity::{boot_id, own};
 use the_loop::store::{
-    Acceptance, Arrival, ClaimOwner, Disposition, ItemSighting, SessionChange, Settlement, Store,
-    Track,
+    Acceptance, Arming, Arrival, ClaimOwner, Disposition, ItemSighting, SessionChange, Settlement,
+    Store, Track,
 };
 
 use super::Result;
@@ -262,8 +262,7 @@ fn sighting(number: u32) -> Result<ItemSighting> {
         closed_at: None,
         merged: false,
         updated_at: at,
-        armed: false,
-        armed_by: None,
+        arming: Arming::Disarmed,
         pull: None,
         seen_at: at,
         baseline_at: at,

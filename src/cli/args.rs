@@ -57,6 +57,14 @@ impl Global {
             (false, _) => Verbosity::Debug,
         }
     }
+
+    /// Returns the flags that let another process of this program log the same.
+    pub(crate) fn logging_flags(&self) -> Vec<String> {
+        let mut flags = vec!["--log-format".to_owned(), self.log_format.to_string()];
+        flags.extend(self.quiet.then(|| "--quiet".to_owned()));
+        flags.extend((0..self.verbose).map(|_| "--verbose".to_owned()));
+        flags
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -277,14 +285,14 @@ pub(crate) struct EventsArgs {
     /// Go on with new records until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Print the records as they are stored, one JSON object a line
+    /// Print the records as they are stored, one JSON object a line; with --types one array
     #[arg(long)]
     pub(crate) json: bool,
     /// Tell the story of one work item or one event, how it stands, and what can be done now
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["types", "work_item", "delivery", "source", "level", "since", "follow"])]
     pub(crate) explain: Option<String>,
     /// Print every type of record there is, and exit
-    #[arg(long = "types")]
+    #[arg(long = "types", conflicts_with_all = ["types", "work_item", "delivery", "source", "level", "since", "limit", "follow", "explain"])]
     pub(crate) catalogue: bool,
 }
 
@@ -324,6 +332,25 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_process_that_is_given_the_logging_flags_logs_the_same() {
+        let read = |flags: Vec<String>| {
+            let mut line = vec!["the-loop".to_owned()];
+            line.extend(flags);
+            line.push("status".to_owned());
+            let global = Cli::try_parse_from(line).unwrap().global;
+            (
+                global.verbosity(),
+                global.log_format,
+                global.logging_flags(),
+            )
+        };
+        for flags in ["", "-q", "-v", "-vv --log-format json", "-vvv"] {
+            let asked = read(flags.split_whitespace().map(str::to_owned).collect());
+            assert_eq!(read(asked.2.clone()), asked, "{flags}");
+        }
     }
 
     #[test]

@@ -127,6 +127,8 @@ fn say_how_to_look_around(left: &Left) {
     let around = left.look_around();
     let program = program();
     let config = around.config.display();
+    // Without it a start would go to another tmux server of the same name.
+    let tmux = around.tmux_folder.display();
     let commands = [
         ("attach", format!("sessions attach {}", around.work_item)),
         ("status", "status".to_owned()),
@@ -134,7 +136,9 @@ fn say_how_to_look_around(left: &Left) {
     ];
     output::line("");
     for (name, command) in commands {
-        output::line(format!("{name}:  {program} --config {config} {command}"));
+        output::line(format!(
+            "{name}:  TMUX_TMPDIR={tmux} {program} --config {config} {command}"
+        ));
     }
     output::line(format!(
         "stop:    kill {}  (ends daemon, agent and tmux, removes {})",

@@ -21,6 +21,10 @@ const TYPES: [Column; 3] = [
 ];
 
 pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
+    if args.catalogue && args.json {
+        output::json(&eventlog::TYPES)?;
+        return Ok(Exit::Success);
+    }
     if args.catalogue {
         let rows: Vec<Vec<String>> = eventlog::TYPES
             .iter()

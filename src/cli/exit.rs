@@ -59,6 +59,14 @@ impl Failure {
         Self::usage(format!("{error}{advice}"))
     }
 
+    /// Adds what was done all the same.
+    pub(super) fn adding(self, words: impl Display) -> Self {
+        Self {
+            message: format!("{}; {words}", self.message),
+            ..self
+        }
+    }
+
     /// Prints the message on stderr, after `error:`, and returns the code.
     pub(super) fn print(&self) -> Exit {
         output::error(&self.message);

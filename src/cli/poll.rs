@@ -126,7 +126,7 @@ fn start_detached(global: &Global, args: &PollStartArgs, loaded: &Loaded) -> Res
     if let Some(path) = &loaded.path {
         child.extend(["--config".to_owned(), path.display().to_string()]);
     }
-    child.extend(["--log-format".to_owned(), global.log_format.to_string()]);
+    child.extend(global.logging_flags());
     child.extend([
         "poll".to_owned(),
         "start".to_owned(),

@@ -14,7 +14,7 @@ use crate::store::{ItemFilter, ResetMode, ResetReport, StoreError};
 /// How often a reset ends sessions that come back.
 const ENDS: u32 = 3;
 
-/// Somebody else was faster.
+/// Why a close has nothing to end.
 const NO_SESSION: &str = DropReason::NoSession.as_str();
 
 /// Which work items a reset is about.
@@ -94,16 +94,34 @@ async fn reset_all(
             .reset(&items, ResetMode::DryRun)
             .await?);
     }
+    let mut ended = Vec::new();
+    match end_and_forget(services, &items, &mut ended).await {
+        Err(failure) if !ended.is_empty() => Err(failure.adding(format!(
+            "these sessions were ended before that: {}",
+            ended.join(", ")
+        ))),
+        done => done,
+    }
+}
+
+/// Ends each session, then forgets all items at once; notes down whose session it has ended.
+async fn end_and_forget(
+    services: &Services,
+    items: &[WorkItemRef],
+    ended: &mut Vec<String>,
+) -> Result<Vec<ResetReport>, Failure> {
     let mut ends = 0;
     loop {
-        for item in &items {
-            end_session(services, item).await?;
+        for item in items {
+            if end_session(services, item).await? == Ended::Now && !ended.contains(&item.short()) {
+                ended.push(item.short());
+            }
         }
         ends += 1;
         // A daemon may have started one again in between: nothing is removed under a running agent.
         let say = |reports: &[ResetReport]| reports.iter().for_each(|one| say(services, one));
         let registry = services.store.registry();
-        match registry.reset_saying(&items, ResetMode::Apply, say).await {
+        match registry.reset_saying(items, ResetMode::Apply, say).await {
             Err(StoreError::SessionOpen { .. }) if ends < ENDS => {}
             reports => return Ok(reports?),
         }
@@ -128,21 +146,33 @@ fn say(services: &Services, report: &ResetReport) {
     });
 }
 
-async fn end_session(services: &Services, item: &WorkItemRef) -> Result<(), Failure> {
+/// Who ended a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// This reset.
+    Now,
+    /// It was over already, or somebody else was faster.
+    Before,
+}
+
+async fn end_session(services: &Services, item: &WorkItemRef) -> Result<Ended, Failure> {
     let latest = services.store.registry().latest(item).await?;
     if !latest.is_some_and(|session| session.status.is_open()) {
-        return Ok(());
+        return Ok(Ended::Before);
     }
     let close = OperatorCommand::Close {
         tmux: TmuxFate::AsConfigured,
     };
     let (state, reason) = Box::pin(steer::execute(services, item, close)).await?;
-    if state == DeliveryState::Delivered || reason.as_deref() == Some(NO_SESSION) {
-        return Ok(());
+    if state == DeliveryState::Delivered {
+        return Ok(Ended::Now);
+    }
+    if reason.as_deref() == Some(NO_SESSION) {
+        return Ok(Ended::Before);
     }
     let why = reason.unwrap_or_else(|| state.to_string());
     Err(Failure::of(format!(
-        "the session of {} was not ended ({why}); nothing was reset",
+        "the session of {} was not ended ({why}); nothing was forgotten",
         item.short()
     )))
 }

@@ -128,6 +128,8 @@ pub(super) fn list(
     }
     if json {
         output::json(&rows)?;
+    } else if rows.is_empty() && state.is_some() {
+        output::note("no session in this state");
     } else if rows.is_empty() && unreadable.is_empty() {
         output::note(
             "no sessions; one starts with a comment `the-loop start` on an armed item, or with the-loop sessions start",

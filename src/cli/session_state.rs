@@ -16,7 +16,9 @@ pub(super) enum State {
     Unknown,
     /// Its harness is proved gone; the next event starts it again.
     Ended,
+    /// Its harness runs, or that cannot be told.
     Paused,
+    /// Its harness is proved gone; the next event after a resume starts it again.
     PausedAndEnded,
     Spawning,
     Closed,
@@ -48,8 +50,8 @@ impl State {
             (SessionStatus::Active, Some(Life::Running)) => Self::Running,
             (SessionStatus::Active, Some(Life::Unknown)) => Self::Unknown,
             (SessionStatus::Active, Some(Life::Gone) | None) => Self::Ended,
-            (SessionStatus::Paused, Some(Life::Running)) => Self::Paused,
-            (SessionStatus::Paused, _) => Self::PausedAndEnded,
+            (SessionStatus::Paused, Some(Life::Running | Life::Unknown)) => Self::Paused,
+            (SessionStatus::Paused, Some(Life::Gone) | None) => Self::PausedAndEnded,
             (SessionStatus::Closed, Some(Life::Running)) => Self::ClosedAndRunning,
             (SessionStatus::Closed, _) => Self::Closed,
         }
@@ -103,6 +105,18 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
+
+    #[test]
+    fn only_a_harness_that_is_proved_gone_has_ended() {
+        for status in [SessionStatus::Active, SessionStatus::Paused] {
+            let ended = |life| State::told_by(status, life).has_ended();
+            assert!(ended(Some(Life::Gone)) && ended(None), "{status:?}");
+            assert!(
+                !ended(Some(Life::Running)) && !ended(Some(Life::Unknown)),
+                "{status:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_state_is_found_by_each_word_that_it_is_shown_with() {

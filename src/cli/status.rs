@@ -40,7 +40,7 @@ struct Status {
     /// The oldest deliveries that wait for a condition.
     held: Vec<QueueRow>,
     abandoned: Vec<QueueRow>,
-    /// Sessions whose harness has ended; the next event starts it again.
+    /// Open sessions whose harness has ended; the next event starts it again, unless they are paused.
     ended: Vec<Row>,
     /// Open sessions whose rows this version cannot read.
     unreadable: Vec<UnreadableSession>,
@@ -121,7 +121,9 @@ impl Status {
                 .filter(|one| one.session.work_item.repo() == &source.repo);
             source.sessions = of_it.count();
             source.items = items.iter().filter(|item| item.open).count();
-            source.unchanged_since = items.iter().map(|item| item.updated_at).max();
+            // An item that a command made known has no time of GitHub's yet.
+            let changes = items.iter().map(|item| item.updated_at);
+            source.unchanged_since = changes.filter(|at| *at > DateTime::UNIX_EPOCH).max();
         }
         let counted = State::ALL.into_iter().map(|state| SessionCount {
             state,
@@ -270,9 +272,12 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     lines.extend(status.unreadable.iter().map(cannot_be_read));
     for row in &status.ended {
         let item = row.session.work_item.short();
-        lines.push(format!(
-            "{item}: its agent has ended; the next event starts it again → the-loop sessions show {item}"
-        ));
+        // What is said to a paused session is dropped: no event starts it again.
+        lines.push(if row.state == State::PausedAndEnded {
+            format!("{item}: paused, and its agent has ended → the-loop sessions resume {item}")
+        } else {
+            format!("{item}: its agent has ended; the next event starts it again → the-loop sessions show {item}")
+        });
     }
     for row in &status.abandoned {
         let item = row.item.short();

@@ -21,7 +21,7 @@ use crate::model::{
     ItemKind, Login, OperatorCommand, Source, WorkItemRef,
 };
 use crate::store::{
-    Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, StoreError, Track,
+    Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, StoreError, Track,
 };
 
 /// How long a command waits for whoever holds its work item.
@@ -241,8 +241,7 @@ fn introduce(item: &WorkItemRef) -> ItemSighting {
         merged: false,
         // Whatever GitHub says of it later is newer.
         updated_at: DateTime::UNIX_EPOCH,
-        armed: false,
-        armed_by: None,
+        arming: Arming::Disarmed,
         pull: None,
         seen_at: Utc::now(),
         baseline_at: Utc::now(),

@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 /// One row of the vocabulary: what `the-loop events --types` and the reference page show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EventType {
     /// The name, `<subject>.<verb>`.
     pub name: &'static str,

@@ -49,7 +49,7 @@ pub use registry::{ResetMode, ResetReport, SessionFilter, SessionRegistry};
 pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
 pub use sessions::{SessionFace, SessionFaces, UnreadableSession};
 pub use settle::{Rearm, Release, Settlement};
-pub use sightings::{Change, ItemSighting, Pull, Sighted, Standing, Track};
+pub use sightings::{Arming, Change, ItemSighting, Pull, Sighted, Standing, Track};
 pub use waiting::Waiting;
 
 use crate::clock::Clock;

@@ -44,6 +44,33 @@ pub struct Pull {
     pub binds_to: Option<WorkItemRef>,
 }
 
+/// Whether an item may have a session of its own, and whose act lets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arming {
+    /// It may not.
+    Disarmed,
+    /// Somebody's act lets it: a label, or the opening where every item may; nobody where it is not
+    /// known who.
+    ByAct(Option<Login>),
+    /// The configuration lets it, and nobody acted: that is no event.
+    ByPolicy,
+}
+
+impl Arming {
+    /// Tells whether the item may have a session.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        *self != Self::Disarmed
+    }
+
+    fn actor(&self) -> Option<&Login> {
+        match self {
+            Self::ByAct(actor) => actor.as_ref(),
+            Self::Disarmed | Self::ByPolicy => None,
+        }
+    }
+}
+
 /// A work item as an ingress saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemSighting {
@@ -67,10 +94,8 @@ pub struct ItemSighting {
     pub merged: bool,
     /// GitHub's time of its last change; an older sighting changes nothing.
     pub updated_at: DateTime<Utc>,
-    /// Whether it may have a session: it has the label, or every item may.
-    pub armed: bool,
-    /// Who labelled it, where known.
-    pub armed_by: Option<Login>,
+    /// Whether it may have a session.
+    pub arming: Arming,
     /// The pull request's head and binding, where the payload has them.
     pub pull: Option<Pull>,
     /// Server time of the answer.
@@ -175,7 +200,8 @@ pub(super) async fn record(
 /// GitHub's times tick in seconds, and its lists may come from copies that lag behind each other:
 /// "commented" and "closed" of one click carry one time, and may be seen in either order.
 fn standing(seen: &ItemSighting, known: &ItemRow) -> Standing {
-    let contradicts = seen.open != known.open || (seen.open && seen.armed != known.armed);
+    let contradicts =
+        seen.open != known.open || (seen.open && seen.arming.is_armed() != known.armed);
     let young = seen.seen_at - seen.updated_at < COPIES_AGREE_AFTER;
     match seen.updated_at.cmp(&known.updated_at) {
         Ordering::Less => Standing::Outdated,
@@ -189,7 +215,7 @@ fn standing(seen: &ItemSighting, known: &ItemRow) -> Standing {
 /// ended its session all the same.
 fn is_likely_later(seen: &ItemSighting, known: &ItemRow) -> bool {
     if seen.open == known.open {
-        seen.armed
+        seen.arming.is_armed()
     } else {
         !seen.open
     }
@@ -301,10 +327,10 @@ async fn arm_or_disarm(
     now: i64,
 ) -> Result<(), Fault> {
     let id = sighted.item.id;
-    if !seen.open || seen.armed == sighted.item.armed {
+    if !seen.open || seen.arming.is_armed() == sighted.item.armed {
         return Ok(());
     }
-    if !seen.armed {
+    if !seen.arming.is_armed() {
         sqlx::query("UPDATE work_items SET armed = 0 WHERE id = $1")
             .bind(id)
             .execute(conn)
@@ -317,16 +343,16 @@ async fn arm_or_disarm(
          RETURNING id, armed_count",
     )
     .bind(id)
-    .bind(seen.armed_by.as_ref().map(Login::as_str))
+    .bind(seen.arming.actor().map(Login::as_str))
     .fetch_one(&mut *conn)
     .await?;
     sighted.changes.push(Change::Armed);
-    if enqueue::follow(conn, id).await? != id {
+    if seen.arming == Arming::ByPolicy || enqueue::follow(conn, id).await? != id {
         return Ok(());
     }
     let count: i64 = rows::Reader::new(&row, "work_items")?.get("armed_count")?;
     let event = Event {
-        actor: seen.armed_by.clone(),
+        actor: seen.arming.actor().cloned(),
         ..own_event(seen, &sighted.item, EventKind::Armed, &count.to_string())
     };
     deliver(conn, seen, sighted, &event, Class::Event, now).await

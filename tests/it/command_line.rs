@@ -80,6 +80,7 @@ fn json_is_all_that_is_printed_where_it_is_asked_for() {
         &["sessions", "list", "--json"],
         &["config", "show", "--json"],
         &["config", "schema"],
+        &["events", "--types", "--json"],
     ] {
         let printed = the_loop.run(args).stdout;
         assert!(
@@ -105,6 +106,8 @@ fn a_checked_configuration_is_told_as_json_good_or_bad() {
     assert_eq!((ended.code(), ended.stderr.as_str()), (2, ""));
     assert_eq!(told["valid"], json!(false));
     assert_eq!(told["problems"][0]["key"], json!("polling.intervalSeconds"));
+    let shown = bad.run(&["config", "show", "--json"]);
+    assert_eq!((shown.code(), shown.stdout), (2, ended.stdout));
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub struct LookAround {
     pub folder: PathBuf,
     /// The configuration of the demo's daemon.
     pub config: PathBuf,
+    /// The `TMUX_TMPDIR` of the demo's daemon, where its tmux server listens.
+    pub tmux_folder: PathBuf,
     /// The work item whose session can be attached to.
     pub work_item: String,
 }
@@ -275,6 +277,7 @@ impl Stage {
         LookAround {
             folder: self.folder.path().to_owned(),
             config: self.folder.path().join("cli-config.yaml"),
+            tmux_folder: self.folder.path().join("tmux"),
             work_item: format!("{REPO}#{}", self.issue),
         }
     }

@@ -35,7 +35,7 @@ use crate::runner::{
     Answer, Field, Invocation, Limits, Listener, LocalMachine, OptionName, TmuxCommand, Unanswered,
 };
 use crate::store::{
-    Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, NewSession, Registered,
+    Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, NewSession, Registered,
     SessionChange, Settlement, Track,
 };
 
@@ -400,8 +400,7 @@ fn sighting(text: &str) -> ItemSighting {
         closed_at: None,
         merged: false,
         updated_at: start(),
-        armed: true,
-        armed_by: Some(Login::new("ada")),
+        arming: Arming::ByAct(Some(Login::new("ada"))),
         pull: None,
         seen_at: start(),
         baseline_at: start(),

@@ -106,7 +106,7 @@ async fn a_start_whose_agent_runs_already_is_not_refused_when_the_label_goes() {
             taken(&world, &session.owner, &boot_id(), ended);
         }
         let unlabelled = ItemSighting {
-            armed: false,
+            arming: Arming::Disarmed,
             updated_at: super::start() + TimeDelta::seconds(1),
             ..sighting(ITEM)
         };

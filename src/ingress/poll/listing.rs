@@ -12,8 +12,10 @@ use super::repo::{RepoCycle, StepError};
 use crate::github::GitHubError;
 use crate::github::payload::Issue;
 use crate::model::Source;
-use crate::store::{Acceptance, Cursor, CursorUpdate, ItemRow, ItemSighting, Track};
+use crate::store::{Acceptance, Arming, Cursor, CursorUpdate, ItemRow, ItemSighting, Track};
 
+/// The cursor of the whole list; its `since` is the first look.
+const LISTING: &str = "listing";
 /// How often the whole list is read.
 const EVERY: TimeDelta = TimeDelta::hours(1);
 
@@ -54,16 +56,32 @@ impl RepoCycle<'_> {
         self.whole_list(Reading::Again).await
     }
 
-    fn listing_name(&self) -> String {
-        match self.policy().required_label(&self.source.label) {
-            Some(label) => format!("{}:{label}", self.cursor_name("labelled")),
-            None => self.cursor_name("open"),
-        }
+    /// Tells which list it is: what lets an item be on it.
+    fn listing_kind(&self) -> String {
+        let bearing = match self.policy().required_label(&self.source.label) {
+            Some(label) => format!("labelled {label}"),
+            None => "open".to_owned(),
+        };
+        let monitor = &self.source.monitor;
+        format!(
+            "issues={} pulls={} {bearing}",
+            monitor.issues, monitor.pull_requests
+        )
     }
 
-    pub(super) async fn listing_cursor(&self) -> Result<Option<Cursor>, StepError> {
-        let name = self.listing_name();
-        Ok(self.poller.store.ledger().cursor(&name).await?)
+    /// Returns where the list was read that is watched now. Its tag is ours and says which list that
+    /// was: one that was left and is watched again begins anew.
+    async fn listing_cursor(&self) -> Result<Option<Cursor>, StepError> {
+        let name = self.cursor_name(LISTING);
+        let cursor = self.poller.store.ledger().cursor(&name).await?;
+        let kind = self.listing_kind();
+        Ok(cursor.filter(|cursor| cursor.etag.as_ref() == Some(&kind)))
+    }
+
+    /// Tells whether the list was watched at that time, by GitHub's clock.
+    pub(super) async fn watched_at(&self, time: Option<DateTime<Utc>>) -> Result<bool, StepError> {
+        let first_look = self.listing_cursor().await?.and_then(|cursor| cursor.since);
+        Ok(matches!((time, first_look), (Some(time), Some(first)) if time >= first))
     }
 
     async fn whole_list(&mut self, reading: Reading) -> Result<(), StepError> {
@@ -96,14 +114,15 @@ impl RepoCycle<'_> {
         }
         if let Some(error) = held {
             // Without its cursor the list is read again in the next cycle; the others go on.
-            let what = self.listing_name();
+            let what = self.cursor_name(LISTING);
             self.problem(&what, &error);
             return Ok(());
         }
+        let first_look = self.listing_cursor().await?.and_then(|cursor| cursor.since);
         let done = CursorUpdate {
-            name: self.listing_name(),
-            etag: None,
-            since: None,
+            name: self.cursor_name(LISTING),
+            etag: Some(self.listing_kind()),
+            since: first_look.or(Some(server_time)),
             last_success: self.poller.clock.now(),
         };
         self.accept(Acceptance {
@@ -202,8 +221,7 @@ fn over(row: &ItemRow, server_time: DateTime<Utc>) -> ItemSighting {
         closed_at: Some(server_time),
         merged: false,
         updated_at: row.updated_at.max(server_time),
-        armed: false,
-        armed_by: None,
+        arming: Arming::Disarmed,
         pull: None,
         seen_at: server_time,
         baseline_at: server_time,

@@ -9,7 +9,13 @@ use crate::github::payload::{Issue, IssueEvent, Label, Pull, login};
 use crate::model::{ItemKind, Login, Source, WorkItemRef};
 use crate::routing::policy::{Concern, is_label};
 use crate::routing::resolve::{self, Author, Head, PullRequest};
-use crate::store::{ItemSighting, Pull as PullFacts, Track};
+use crate::store::{Arming, ItemSighting, Pull as PullFacts, Track};
+
+/// Who opened an item, and when.
+struct Opening<'a> {
+    author: Option<&'a Login>,
+    at: Option<DateTime<Utc>>,
+}
 
 impl RepoCycle<'_> {
     /// Turns an issue of a list into a sighting; none where GitHub left out when it changed.
@@ -30,7 +36,11 @@ impl RepoCycle<'_> {
         let author = login(issue.user.as_ref());
         let open = issue.state.as_deref() != Some("closed");
         let concern = self.concern(kind, open, issue.labels.as_deref());
-        let armed_by = self.armed_by(&item, concern, author.as_ref()).await?;
+        let opening = Opening {
+            author: author.as_ref(),
+            at: issue.created_at,
+        };
+        let arming = self.arming(&item, concern, opening).await?;
         Ok(Some(ItemSighting {
             item,
             repo_id: None,
@@ -45,8 +55,7 @@ impl RepoCycle<'_> {
                 .as_ref()
                 .is_some_and(|pull| pull.merged_at.is_some()),
             updated_at,
-            armed: concern == Concern::Armed,
-            armed_by,
+            arming,
             pull: None,
             seen_at,
             baseline_at: seen_at,
@@ -77,7 +86,11 @@ impl RepoCycle<'_> {
             return Ok(None);
         }
         let baseline_at = self.baseline_of(facts.as_ref(), seen_at).await?;
-        let armed_by = self.armed_by(&item, concern, author.as_ref()).await?;
+        let opening = Opening {
+            author: author.as_ref(),
+            at: pull.created_at,
+        };
+        let arming = self.arming(&item, concern, opening).await?;
         Ok(Some(ItemSighting {
             item,
             repo_id: pull
@@ -93,8 +106,7 @@ impl RepoCycle<'_> {
             closed_at: None,
             merged: false,
             updated_at,
-            armed: concern == Concern::Armed,
-            armed_by,
+            arming,
             pull: facts,
             seen_at,
             baseline_at,
@@ -178,40 +190,46 @@ impl RepoCycle<'_> {
         self.policy().concern(&self.source.label, names)
     }
 
-    /// Learns who armed an item, where that is what lets an agent start.
-    async fn armed_by(
+    /// Learns whether an item is armed, and by whom where that is what lets an agent start.
+    async fn arming(
         &self,
         item: &WorkItemRef,
         concern: Concern,
-        author: Option<&Login>,
-    ) -> Result<Option<Login>, StepError> {
+        opening: Opening<'_>,
+    ) -> Result<Arming, StepError> {
         let policy = self.policy();
         if concern != Concern::Armed {
-            return Ok(None);
+            return Ok(Arming::Disarmed);
         }
         // Where a start is asked for, the start is the act that counts.
         if policy.requires_start() {
-            return Ok(None);
+            return Ok(Arming::ByAct(None));
         }
-        // Where every item is armed, it is the opening of the item, and of those that were open before
-        // the first look the next act. Else it is the label, and the list does not say whose it is.
-        let Some(label) = policy.required_label(&self.source.label) else {
-            let is_watched = self.listing_cursor().await?.is_some();
-            return Ok(author.filter(|_| is_watched).cloned());
-        };
         let known = self.poller.store.ledger().item(item).await?;
+        let Some(label) = policy.required_label(&self.source.label) else {
+            // The opening counts once, and only if this list was watched then. A known item was opened
+            // before: whatever arms it now, a reopening or another policy, is not its author's act.
+            let is_news = known.is_none() && self.watched_at(opening.at).await?;
+            return Ok(match opening.author.filter(|_| is_news) {
+                Some(author) => Arming::ByAct(Some(author.clone())),
+                None => Arming::ByPolicy,
+            });
+        };
         if let Some(row) = known.filter(|row| row.armed) {
-            return Ok(row.armed_by);
+            return Ok(Arming::ByAct(row.armed_by));
         }
+        // The list does not say whose the label is.
         match self.ask(self.poller.github.issue_events(item)).await {
-            Ok(events) => Ok(events
-                .items
-                .iter()
-                .rev()
-                .find(|event| adds_label(event, label))
-                .and_then(|event| login(event.actor.as_ref()))),
+            Ok(events) => Ok(Arming::ByAct(
+                events
+                    .items
+                    .iter()
+                    .rev()
+                    .find(|event| adds_label(event, label))
+                    .and_then(|event| login(event.actor.as_ref())),
+            )),
             Err(StepError::GitHub(GitHubError::NotFound { .. } | GitHubError::Gone { .. })) => {
-                Ok(None)
+                Ok(Arming::ByAct(None))
             }
             Err(error) => Err(error),
         }

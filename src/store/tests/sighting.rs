@@ -2,8 +2,7 @@ use super::*;
 
 fn armed(text: &str) -> ItemSighting {
     ItemSighting {
-        armed: true,
-        armed_by: Some(Login::new("alice")),
+        arming: Arming::ByAct(Some(Login::new("alice"))),
         ..sighting(text)
     }
 }
@@ -176,7 +175,7 @@ async fn a_bound_pull_request_feeds_its_issue_and_is_never_unbound() {
 
     let seen = world
         .see(ItemSighting {
-            armed: true,
+            arming: Arming::ByAct(None),
             ..pull("o/r#2", Some("o/r#1"))
         })
         .await;
@@ -307,7 +306,7 @@ async fn what_copies_say_of_one_second_counts_once_that_second_is_over() {
     assert_eq!(late.changes, [Change::Reopened, Change::Armed]);
 
     let unlabelled = ItemSighting {
-        armed: false,
+        arming: Arming::Disarmed,
         ..open_at(15)
     };
     let seen = world.see(unlabelled).await;

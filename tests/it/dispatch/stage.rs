@@ -21,8 +21,8 @@ use the_loop::process::identity::{boot_id, own};
 use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Invocation, Limits, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
 use the_loop::store::{
-    Acceptance, Arrival, ArrivalOutcome, ClaimOwner, Disposition, ItemSighting, QueueFilter,
-    QueueRow, Store, Track,
+    Acceptance, Arming, Arrival, ArrivalOutcome, ClaimOwner, Disposition, ItemSighting,
+    QueueFilter, QueueRow, Store, Track,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -403,8 +403,7 @@ fn sighting(number: u64) -> ItemSighting {
         closed_at: None,
         merged: false,
         updated_at: Utc::now(),
-        armed: true,
-        armed_by: Some(Login::new("ada")),
+        arming: Arming::ByAct(Some(Login::new("ada"))),
         pull: None,
         seen_at: Utc::now(),
         baseline_at: Utc::now(),

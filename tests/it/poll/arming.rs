@@ -159,6 +159,82 @@ async fn the_opening_counts_where_every_item_is_armed_but_not_before_the_first_l
     assert_eq!(rig.row(after).await.armed_by, Some(Login::new("ada")));
 }
 
+/// A rig where every open item is armed, and no start is asked for.
+async fn always_without_a_start() -> Rig {
+    let mut rig = Rig::new().await;
+    rig.set("routing.control", json!({ "requireStartCommand": false }));
+    rig.set("routing.spawnOnUnmatched", json!("always"));
+    rig
+}
+
+#[tokio::test]
+async fn what_another_policy_left_out_is_nobodys_act_when_every_item_is_armed_again() {
+    let mut rig = always_without_a_start().await;
+    let first = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    rig.set("routing.spawnOnUnmatched", json!("labeled"));
+    rig.look().await;
+    let meanwhile = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    rig.set("routing.spawnOnUnmatched", json!("always"));
+    rig.look().await;
+    rig.comment(meanwhile, "mallory", "a word");
+    rig.look().await;
+    for number in [first, meanwhile] {
+        let row = rig.row(number).await;
+        assert!(row.armed && row.armed_by.is_none(), "{row:?}");
+    }
+    assert_eq!(rig.hear().await, []);
+    let after = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    assert_eq!(rig.row(after).await.armed_by, Some(Login::new("ada")));
+}
+
+#[tokio::test]
+async fn what_was_not_monitored_is_nobodys_act_when_it_is() {
+    let mut rig = always_without_a_start().await;
+    let watched = |issues: bool| json!([{ "repos": [REPO], "monitor": { "issues": issues } }]);
+    rig.look().await;
+    rig.set("polling.sources", watched(false));
+    rig.look().await;
+    let unseen = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    assert_eq!(rig.known(unseen).await, None);
+    rig.set("polling.sources", watched(true));
+    rig.look().await;
+    let row = rig.row(unseen).await;
+    assert!(row.armed && row.armed_by.is_none(), "{row:?}");
+    assert_eq!(rig.hear().await, []);
+}
+
+#[tokio::test]
+async fn a_reopening_is_not_the_authors_act() {
+    let rig = always_without_a_start().await;
+    rig.look().await;
+    let issue = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    rig.github.close(REPO, issue, "ada").unwrap();
+    rig.look().await;
+    rig.hear().await;
+    rig.github.reopen(REPO, issue, "mallory").unwrap();
+    rig.look().await;
+    let row = rig.row(issue).await;
+    assert!(row.armed && row.armed_by.is_none(), "{row:?}");
+    assert_eq!(rig.hear().await, []);
+}
+
+#[tokio::test]
+async fn what_is_armed_by_nobodys_act_makes_no_delivery() {
+    let rig = always_without_a_start().await;
+    let issue = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    assert!(rig.row(issue).await.armed);
+    assert_eq!(rig.queue(issue).await, []);
+    rig.comment(issue, "ada", "please look");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["please look"]);
+}
+
 #[tokio::test]
 async fn one_unreadable_history_holds_up_no_other_item_and_is_asked_again() {
     let mut rig = Rig::new().await;

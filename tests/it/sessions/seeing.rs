@@ -1,10 +1,8 @@
 //! `sessions list` and `show`, `status`, `events`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::world::{World, short};
+use super::world::{World, short, spoil};
 use crate::support::{SOON, Scratch, wait_until};
 
 #[test]
@@ -94,28 +92,12 @@ fn sessions_are_listed_and_shown_as_table_and_as_json() {
     assert!(shown.contains("the-loop sessions attach"), "{shown}");
 }
 
-/// Writes into a session's row what no version of this program writes.
-async fn spoil(database: &Path, conversation: &Value) {
-    use sqlx::Connection;
-    let url = format!("sqlite://{}", database.display());
-    let mut db = sqlx::SqliteConnection::connect(&url).await.unwrap();
-    let spoiled = sqlx::query("UPDATE sessions SET owner = '?' WHERE harness_session_id = $1")
-        .bind(conversation.as_str().unwrap())
-        .execute(&mut db)
-        .await
-        .unwrap();
-    assert_eq!(spoiled.rows_affected(), 1);
-    db.close().await.unwrap();
-}
-
 #[test]
 fn a_session_that_cannot_be_read_is_named_and_hides_no_other() {
     let scratch = Scratch::new();
     let world = World::new(&scratch);
     let (good, bad) = (world.started("Good"), world.started("Bad"));
-    let conversation = &world.session(bad)["harnessSessionId"];
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(spoil(&scratch.state_root().join("loop.db"), conversation));
+    spoil(&scratch, &world.session(bad));
 
     let listed = world.run(&["sessions", "list"]);
     assert_eq!(listed.code(), 1);
@@ -128,6 +110,21 @@ fn a_session_that_cannot_be_read_is_named_and_hides_no_other() {
     assert!(status.contains("1 running"), "{status}");
     let named = format!("{} cannot be read", short(bad));
     assert!(status.contains(&named), "{status}");
+}
+
+#[test]
+fn a_paused_session_whose_agent_ended_is_said_to_wait_for_its_resume() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let item = short(world.started("Paused"));
+    world.run(&["sessions", "pause", &item]).ok();
+    let none = world.run(&["sessions", "list", "--state", "running"]);
+    assert!(none.stderr.contains("no session in this state"), "{none:?}");
+    scratch.kill("demo-agent");
+    let told = format!("{item}: paused, and its agent has ended → the-loop sessions resume ");
+    wait_until("the advice", SOON, || {
+        world.run(&["status"]).ok().contains(&told)
+    });
 }
 
 #[test]
@@ -218,6 +215,13 @@ fn events_are_filtered_followed_and_catalogued() {
     ] {
         assert!(types.contains(kind), "{types}");
     }
+
+    let catalogue = world.json(&["events", "--types", "--json"]);
+    let known = catalogue.as_array().unwrap().iter();
+    let known: Vec<_> = known.map(|kind| &kind["name"]).collect();
+    assert!(known.contains(&&json!("dispatch.dropped")), "{known:?}");
+    let filtered = world.run(&["events", "--types", "--level", "error"]);
+    assert_eq!(filtered.code(), 2, "{filtered:?}");
 
     let following = world
         .the_loop

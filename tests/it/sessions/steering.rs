@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::world::{World, short, stop};
+use super::world::{World, short, spoil, stop};
 use crate::support::{SOON, Scratch, wait_until};
 
 #[test]
@@ -13,6 +13,12 @@ fn a_session_is_started_for_an_item_that_nobody_has_seen() {
     assert!(done.contains("demo/app#7"), "{done}");
     world.agents().wait_ready(1);
     assert_eq!(world.session(7)["state"], json!("running"));
+    let source = &world.json(&["status", "--json"])["sources"][0];
+    assert_eq!(
+        source["unchangedSince"],
+        json!(null),
+        "GitHub was not asked"
+    );
     // Again: it runs already, and no second one is started.
     world.run(&["sessions", "start", "demo/app#7"]).ok();
     assert_eq!(world.agents().starts().len(), 1);
@@ -195,6 +201,22 @@ fn a_reset_removes_all_that_was_asked_or_nothing() {
     );
     assert_eq!(world.events("session.reset").len(), 2);
     world.run(&["sessions", "reset", "--all"]).ok();
+}
+
+#[test]
+fn a_reset_that_fails_names_the_sessions_that_it_has_ended() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let (good, bad) = (world.started("Good"), world.started("Bad"));
+    spoil(&scratch, &world.session(bad));
+    let failed = world.run(&["sessions", "reset", &short(good), &short(bad)]);
+    assert_eq!(failed.code(), 1, "{failed:?}");
+    let told = failed
+        .stderr
+        .split_once("these sessions were ended before that: ");
+    let ended = told.unwrap_or_else(|| panic!("{}", failed.stderr)).1.trim();
+    assert!(ended.ends_with(&short(good)), "{ended}");
+    assert_eq!(world.session(good)["state"], json!("closed"));
 }
 
 /// The daemon and the commands work on the same claims: neither undoes the other.

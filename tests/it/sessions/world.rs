@@ -137,6 +137,27 @@ impl<'a> World<'a> {
     }
 }
 
+/// Writes into a session's row what no version of this program writes.
+pub(crate) fn spoil(scratch: &Scratch, session: &Value) {
+    use sqlx::Connection;
+    let url = format!(
+        "sqlite://{}",
+        scratch.state_root().join("loop.db").display()
+    );
+    let conversation = session["harnessSessionId"].as_str().unwrap();
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut db = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let spoiled = sqlx::query("UPDATE sessions SET owner = '?' WHERE harness_session_id = $1")
+            .bind(conversation)
+            .execute(&mut db)
+            .await
+            .unwrap();
+        assert_eq!(spoiled.rows_affected(), 1);
+        db.close().await.unwrap();
+    });
+}
+
 pub(crate) fn short(number: u64) -> String {
     format!("{REPO}#{number}")
 }

@@ -48,7 +48,7 @@ fn a_demo_whose_terminal_is_closed_leaves_nothing_behind() {
 #[test]
 fn a_kept_demo_can_be_looked_at_and_ends_as_it_says() {
     let world = World::new();
-    world.terminal(&world.the_loop(), (200, 50), "\"$loop\" demo --keep");
+    world.terminal(&world.the_loop(), (300, 50), "\"$loop\" demo --keep");
     let screen = eventually("the end of the story", || {
         let screen = world.screen();
         screen.contains("[exit ").then_some(screen)
@@ -67,6 +67,7 @@ fn a_kept_demo_can_be_looked_at_and_ends_as_it_says() {
     let status = sh(&command("status:"));
     assert!(status.contains("poll  running"), "{status}");
     assert!(status.contains("demo/app  1 item  1 session"), "{status}");
+    assert!(command("attach:").starts_with("TMUX_TMPDIR="), "{screen}");
     let attach = command("attach:").replace("attach", "show");
     let shown = sh(&attach);
     assert!(shown.contains("│ one more thing"), "{shown}");
