@@ -18,11 +18,9 @@ impl Drop for Bystander {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a process to be left alone")]
 async fn a_stop_signals_no_process_that_was_recorded_in_an_earlier_boot() {
     let world = World::new().await;
-    world.configure(&json!({
-        "routing.tmux": { "killHarnessOnClose": true, "keepSessionOnClose": true },
-    }));
     let mut bystander = Bystander(Command::new("sleep").arg("600").spawn().unwrap());
     let host = identify(i32::try_from(bystander.0.id()).unwrap()).unwrap();
     let session = world.active_session(Agent::Gone).await;
