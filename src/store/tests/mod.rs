@@ -6,6 +6,7 @@ mod accepting;
 mod claiming;
 mod groups;
 mod opening;
+mod put_aside;
 mod queueing;
 mod sessions;
 mod sighting;
