@@ -10,6 +10,7 @@ mod entering;
 mod given_up;
 mod occupied;
 mod order;
+mod orphaned;
 mod pace;
 mod resuming;
 mod starting;

@@ -1,6 +1,7 @@
 //! What the work does when the store fails it half-way.
 
-use super::after_a_crash::{occupied, taken};
+use super::after_a_crash::taken;
+use super::orphaned::occupied;
 use super::*;
 use crate::model::Phase;
 

@@ -1,0 +1,111 @@
+//! Spawns that outlived their delivery, and occupants that may have been told already.
+
+use super::after_a_crash::{newest_prompt, taken};
+use super::*;
+use crate::model::Phase;
+
+/// Leaves a spawn behind whose own delivery was given up.
+async fn orphan(world: &World) -> Session {
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    let given_up = Settlement::Abandoned {
+        version: "1.0.0",
+        rearm: crate::store::Rearm::ByHand,
+    };
+    let deduper = world.store.deduper();
+    deduper.settle(&claim, given_up, None).await.unwrap();
+    session
+}
+
+#[tokio::test]
+async fn a_spawn_without_its_delivery_that_never_ran_makes_way() {
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    let delivery = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.session().await, None, "and the next spawn failed");
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    let prompt = newest_prompt(&world, &orphan.owner);
+    assert!(prompt.contains("comment 2"), "{prompt}");
+}
+
+#[tokio::test]
+async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told_the_next() {
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    taken(
+        &world,
+        &orphan.owner,
+        &boot_id(),
+        Phase::Running { harness: own() },
+    );
+    world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let (heard, owner) = (Arc::clone(&said), orphan.owner.clone());
+    world.tmux(move |call| occupied(call, &owner, &heard));
+    let delivery = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let session = world.session().await.unwrap();
+    assert_eq!(session.status, crate::model::SessionStatus::Active);
+    assert_eq!(session.owner, orphan.owner);
+    let said = said.lock().unwrap();
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("comment 2"), "{said:?}");
+}
+
+/// A server with one session of this owner, which has been told nothing; what is typed is kept.
+pub(super) fn occupied(
+    call: &Invocation,
+    owner: &OwnerId,
+    said_to: &Mutex<Vec<String>>,
+) -> Result<Answer, Unanswered> {
+    let asks_for_token = |field: &Field| matches!(field, Field::Option(OptionName::Token(_)));
+    match &call.commands[..] {
+        [TmuxCommand::LoadBuffer(_), ..] => {
+            said_to.lock().unwrap().extend(call.input.clone());
+            said("loop-done\n".to_owned())
+        }
+        [TmuxCommand::DisplayMessage { fields, .. }] if fields.iter().any(asks_for_token) => {
+            no_server(call)
+        }
+        [TmuxCommand::DisplayMessage { .. }] => outstanding(owner, 0, ""),
+        _ => one_pane("/nowhere/socket", owner),
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_agent_may_have_read_is_said_to_its_occupant_with_the_mark() {
+    for (attempted, marked) in [(true, true), (false, false)] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        if attempted {
+            let intent = crate::store::Intent {
+                owner: session.owner.clone(),
+                expires_at: start(),
+            };
+            let deduper = world.store.deduper();
+            deduper.store_intent(&claim, &intent).await.unwrap();
+        }
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (heard, other) = (Arc::clone(&said), OwnerId::mint());
+        let owner = other.clone();
+        world.tmux(move |call| occupied(call, &owner, &heard));
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+        assert_eq!(world.session().await.unwrap().owner, other);
+        let said = said.lock().unwrap();
+        assert_eq!(said.len(), 1);
+        let mark = said[0].contains("This may be a repeat");
+        assert_eq!(mark, marked, "{said:?}");
+    }
+}
