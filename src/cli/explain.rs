@@ -6,6 +6,7 @@ use chrono::{DateTime, Local, Utc};
 use serde::Serialize;
 
 use super::exit::{Exit, Failure};
+use super::session_state::State;
 use super::status::held_for;
 use super::{output, setup};
 use crate::config::Config;
@@ -15,9 +16,7 @@ use crate::eventlog::{
     spawn_advice_of,
 };
 use crate::model::text::count;
-use crate::model::{
-    DeliveryId, DeliveryState, DropReason, EventKey, HoldReason, SessionStatus, WorkItemRef,
-};
+use crate::model::{DeliveryId, DeliveryState, DropReason, EventKey, HoldReason, WorkItemRef};
 use crate::store::{QueueFilter, QueueRow, Store};
 
 /// More deliveries than this are not listed one by one.
@@ -231,13 +230,11 @@ async fn session_of(store: &Store, item: &WorkItemRef) -> Result<Option<String>,
     };
     let name = session.minted_ref.session_name();
     let name = name.map_or_else(|error| error.to_string(), |name| name.to_string());
-    Ok(Some(match session.status {
-        SessionStatus::Closed => format!("{name} was closed"),
-        status => format!(
-            "{name} is {status}; look at it with: the-loop sessions attach {}",
-            item.short()
-        ),
-    }))
+    Ok(Some(format!(
+        "{name} is {}; look at it with: the-loop sessions show {}",
+        State::of(&session),
+        item.short()
+    )))
 }
 
 fn title(subject: &Subject, rows: &[QueueRow], records: &[Record]) -> String {
