@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use serde_json::Value;
 use the_loop::demo::github::LocalGitHub;
 
 use super::Result;
@@ -47,7 +46,7 @@ pub(crate) async fn measure() -> Result<Vec<Figure>> {
         })
         .await?;
         let accepted = wait_for("its acceptance in the log", || {
-            accepted_at(&world.events(), comment)
+            accepted_at(&world.log(), comment)
         })
         .await?;
         samples.add_ms(to_f64(i64::try_from(read)? - accepted) / 1e3);
@@ -63,15 +62,12 @@ pub(crate) async fn measure() -> Result<Vec<Figure>> {
     ])
 }
 
-/// Returns when the event log says that a comment was accepted, in microseconds since the epoch.
-///
-/// The log counts whole milliseconds, so up to one is measured too much.
-fn accepted_at(events: &str, comment: u64) -> Option<i64> {
+/// Returns when a comment was stored, its commit done, in microseconds since the epoch.
+fn accepted_at(log: &str, comment: u64) -> Option<i64> {
     let key = format!(":issue_comment:{comment}@");
-    let line = events
+    let line = log
         .lines()
-        .rfind(|line| line.contains("\"inbox.accepted\"") && line.contains(&key))?;
-    let record: Value = serde_json::from_str(line).ok()?;
-    let at = DateTime::parse_from_rfc3339(record["ts"].as_str()?).ok()?;
+        .rfind(|line| line.contains("stored") && line.contains(&key))?;
+    let at = DateTime::parse_from_rfc3339(line.split_whitespace().next()?).ok()?;
     Some(at.timestamp_micros())
 }

@@ -81,6 +81,8 @@ impl World {
             .env("TERM", "xterm-256color")
             .env("LC_ALL", "C.UTF-8")
             .env("GH_TOKEN", "bench")
+            // Says when something is stored, to the microsecond.
+            .env("THE_LOOP_LOG", "the_loop::ingress::poll::accept=debug")
             .env("THE_LOOP_CLI_CONFIG", self.path("cli-config.yaml"))
             .current_dir(self.path("work"))
             .stdin(Stdio::null());
@@ -97,6 +99,11 @@ impl World {
             .stderr(log)
             .spawn()?;
         Ok(Running(child))
+    }
+
+    /// Returns the log of the measured program so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("run.log")).unwrap_or_default()
     }
 
     /// Returns the event log so far.

@@ -19,6 +19,11 @@ impl RepoCycle<'_> {
         let inbox = self.poller.store.inbox();
         let say = |accepted: &Accepted| self.say(&batch, accepted);
         let accepted = inbox.accept_saying(&batch, say).await?;
+        for (arrival, outcome) in batch.arrivals.iter().zip(&accepted.arrivals) {
+            if matches!(outcome, ArrivalOutcome::New { .. }) {
+                tracing::debug!(key = %arrival.event.key, "stored");
+            }
+        }
         let waits = accepted
             .arrivals
             .iter()
