@@ -324,12 +324,15 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     }
 
     /// Takes what was accepted in this process a moment ago; the look that follows finds the rest, and
-    /// meets a store that fails.
+    /// decides what a store that fails means.
     async fn take_news(&self, work: &mut JoinSet<(u64, Worked)>) {
-        if work.len() < self.places()
-            && let Ok(Some(claim)) = self.shared.deduper.claim_due(&self.shared.owner).await
-        {
-            self.begin(work, claim);
+        if work.len() >= self.places() {
+            return;
+        }
+        match self.shared.deduper.claim_due(&self.shared.owner).await {
+            Ok(Some(claim)) => self.begin(work, claim),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("{error}; looked for again"),
         }
     }
 
