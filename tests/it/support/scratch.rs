@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::processes::{self, Found};
-use super::wait::poll;
+use super::wait::{poll, wait_until};
 
 /// How long what belongs to a world may take to end once its tmux server is gone.
 const ENDING: Duration = Duration::from_secs(5);
@@ -167,7 +167,10 @@ impl Drop for Scratch {
 fn a_world_ends_with_its_server_and_its_panes() {
     let scratch = Scratch::new();
     scratch.tmux(&["new-session", "-d", "-s", "one", "sleep 1000"]);
-    assert_eq!(scratch.processes("sleep").len(), 1);
+    // tmux answers before the pane's process has become the command.
+    wait_until("the pane's command", ENDING, || {
+        scratch.processes("sleep").len() == 1
+    });
     let server: i32 = scratch
         .tmux(&["display-message", "-p", "#{pid}"])
         .trim()
