@@ -9,7 +9,7 @@ use crate::daemon::{Services, open_store};
 use crate::eventlog::{About, Decision};
 use crate::model::text::count;
 use crate::model::{DeliveryState, DropReason, OperatorCommand, Source, TmuxFate, WorkItemRef};
-use crate::store::{ItemFilter, ResetMode, ResetReport, StoreError};
+use crate::store::{ItemFilter, ResetMode, ResetReport, StoreError, Tuning};
 
 /// How often a reset ends sessions that come back.
 const ENDS: u32 = 3;
@@ -42,7 +42,7 @@ pub(super) fn run(config: &Config, which: Which, mode: Mode, json: bool) -> Resu
             return Ok(Vec::new());
         };
         store.close().await;
-        let services = Services::open(config.clone(), Source::Cli).await?;
+        let services = Services::open(config.clone(), Source::Cli, Tuning::one_reader()).await?;
         let done = Box::pin(reset_all(&services, which, mode)).await;
         services.store.close().await;
         done

@@ -22,6 +22,7 @@ use crate::model::{
 };
 use crate::store::{
     Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, StoreError, Track,
+    Tuning,
 };
 
 /// How long a command waits for whoever holds its work item.
@@ -34,7 +35,7 @@ pub(super) fn command(
     command: OperatorCommand,
 ) -> Result<Exit, Failure> {
     let (state, reason) = setup::block_on(async {
-        let services = Services::open(config.clone(), Source::Cli).await?;
+        let services = Services::open(config.clone(), Source::Cli, Tuning::one_reader()).await?;
         let ended = Box::pin(execute(&services, &args.work_item, command)).await;
         services.store.close().await;
         ended
@@ -292,7 +293,9 @@ mod tests {
             working_dir: folder.path().to_owned(),
         };
         let config = Config::load(Some(&path), &environment).unwrap().config;
-        let mut services = Services::open(config, Source::Cli).await.unwrap();
+        let mut services = Services::open(config, Source::Cli, Tuning::one_reader())
+            .await
+            .unwrap();
         let tuning = Tuning {
             busy_timeout: Duration::from_millis(20),
             ..Tuning::default()

@@ -103,12 +103,16 @@ impl Services {
     ///
     /// # Errors
     /// When one of them cannot be used; nothing was changed then.
-    pub async fn open(config: Config, source: Source) -> Result<Self, ServiceError> {
+    pub async fn open(
+        config: Config,
+        source: Source,
+        tuning: Tuning,
+    ) -> Result<Self, ServiceError> {
         make_private(&config.state.root)?;
         let table = TableLock::join(&config.state.root)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let host = host_id::of(&config.state.root)?;
-        let store = Store::open(&database(&config), &host, Arc::clone(&clock)).await?;
+        let store = Store::open_with(&database(&config), &host, Arc::clone(&clock), tuning).await?;
         let log = open_log(&config, source);
         let (publish, config) = watch::channel(Arc::new(config));
         Ok(Self {
@@ -234,12 +238,8 @@ pub async fn open_store(config: &Config) -> Result<Option<Store>, ServiceError> 
     }
     make_private(root)?;
     let host = host_id::of(root)?;
-    // One question after the other: a second connection would take longer to open than to wait for.
-    let tuning = Tuning {
-        readers: 1,
-        ..Tuning::default()
-    };
-    let store = Store::open_with(&database, &host, Arc::new(SystemClock), tuning).await?;
+    let clock = Arc::new(SystemClock);
+    let store = Store::open_with(&database, &host, clock, Tuning::one_reader()).await?;
     Ok(Some(store))
 }
 

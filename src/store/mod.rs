@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::{Sqlite, SqlitePool};
 use sqlx::{Row, Transaction};
 
@@ -55,6 +55,9 @@ pub use waiting::Waiting;
 use crate::clock::Clock;
 use error::Fault;
 
+/// How long a host counts as seen without being recorded again.
+const HOST_SEEN_FOR: TimeDelta = TimeDelta::hours(1);
+
 /// How the database is opened; the default is right for daemons.
 #[derive(Debug, Clone, Copy)]
 pub struct Tuning {
@@ -72,6 +75,18 @@ impl Default for Tuning {
             busy_timeout: Duration::from_secs(10),
             lease: Duration::from_secs(60),
             readers: 3,
+        }
+    }
+}
+
+impl Tuning {
+    /// For a process that asks one question after the other and ends: a second connection would take
+    /// longer to open than to wait for.
+    #[must_use]
+    pub fn one_reader() -> Self {
+        Self {
+            readers: 1,
+            ..Self::default()
         }
     }
 }
@@ -193,24 +208,43 @@ impl Store {
         })
     }
 
-    /// Records that this machine runs this version now.
+    /// Records that this machine runs this version now, unless that was done within the hour: a run
+    /// in which nothing happens writes nothing.
     ///
     /// # Errors
-    /// When the database cannot be written.
+    /// When the database cannot be read or written.
     pub async fn record_host(&self, name: &str, version: &str) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO hosts (id, name, version, last_seen) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version, \
-             last_seen = excluded.last_seen",
-        )
-        .bind(&*self.machine)
-        .bind(name)
-        .bind(version)
-        .bind(self.now_ms())
-        .execute(&self.writer)
-        .await
-        .map_err(|error| self.explain("recording this host")(error.into()))?;
-        Ok(())
+        let now = self.now_ms();
+        let recorded = async {
+            let is_known = sqlx::query(
+                "SELECT 1 FROM hosts WHERE id = $1 AND name = $2 AND version = $3 \
+                 AND last_seen BETWEEN $4 - $5 AND $4",
+            )
+            .bind(&*self.machine)
+            .bind(name)
+            .bind(version)
+            .bind(now)
+            .bind(HOST_SEEN_FOR.num_milliseconds())
+            .fetch_optional(&self.readers)
+            .await?
+            .is_some();
+            if is_known {
+                return Ok(());
+            }
+            sqlx::query(
+                "INSERT INTO hosts (id, name, version, last_seen) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version, \
+                 last_seen = excluded.last_seen",
+            )
+            .bind(&*self.machine)
+            .bind(name)
+            .bind(version)
+            .bind(now)
+            .execute(&self.writer)
+            .await?;
+            Ok(())
+        };
+        recorded.await.map_err(self.explain("recording this host"))
     }
 
     /// Closes every connection, after the work in progress.

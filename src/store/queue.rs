@@ -73,6 +73,14 @@ pub struct Counts {
     pub oldest_held: Option<DateTime<Utc>>,
 }
 
+impl Counts {
+    /// Counts what is neither done nor given up.
+    #[must_use]
+    pub fn not_done(&self) -> u64 {
+        self.pending + self.held + self.claimed
+    }
+}
+
 /// A given-up delivery that is tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rearmed {

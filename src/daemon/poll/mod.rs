@@ -26,7 +26,7 @@ use crate::github::Rate;
 use crate::ingress::poll::{CycleReport, Parts, Poller};
 use crate::model::Source;
 use crate::process::panic::{Panicked, caught};
-use crate::store::{Rearmed, StoreError};
+use crate::store::{Rearmed, StoreError, Tuning};
 
 /// How often a running poller tidies up.
 const TIDY_EVERY: Duration = Duration::from_secs(60 * 60);
@@ -95,7 +95,11 @@ pub async fn run_poll(
         config.polling.max_retries = max_retries;
     }
     let lock_path = lock_path(&config);
-    let mut services = Services::open(config, Source::Poll).await?;
+    let tuning = match options.run {
+        Run::Once => Tuning::one_reader(),
+        Run::Forever => Tuning::default(),
+    };
+    let mut services = Services::open(config, Source::Poll, tuning).await?;
     services.log = services.log.observed_by({
         let observer = Arc::clone(&observer);
         move |record| observer(PollNews::Decided(record))
@@ -103,7 +107,9 @@ pub async fn run_poll(
     let started_at = services.clock.now();
     let _lock = InstanceLock::acquire(&lock_path, started_at)
         .inspect_err(|error| blocked(&services, &lock_path, error))?;
-    services.check_tmux().await?;
+    if options.run == Run::Forever {
+        services.check_tmux().await?;
+    }
     let daemon = Daemon::build(services, started_at, Arc::clone(&observer))?;
     observer(PollNews::Ready);
     daemon.announce_start(options.run);
@@ -210,9 +216,18 @@ impl Daemon {
         let report = self.poller.cycle(&self.stop).await;
         self.cycles.fetch_add(1, Ordering::Relaxed);
         self.beat(&report, None);
+        // Most runs from cron find nothing to do, and need not start a process to learn that.
+        if self.has_work().await? {
+            self.services.check_tmux().await?;
+        }
         let dispatched = self.dispatcher.drain(&self.stop).await?;
         tidy(&self.services).await;
         Ok((report, dispatched))
+    }
+
+    async fn has_work(&self) -> Result<bool, ServiceError> {
+        let counts = self.services.store.queue().counts().await?;
+        Ok(counts.not_done() > 0)
     }
 
     async fn forever(&self, standing: StandingNews) -> Result<(CycleReport, Tally), PollError> {
@@ -284,7 +299,7 @@ impl Daemon {
         Ok(Standing {
             sessions: store.registry().count_open().await?,
             items: store.ledger().count_open_items().await?,
-            inbox: counts.pending + counts.held + counts.claimed,
+            inbox: counts.not_done(),
             next_cycle_at,
             rate,
         })

@@ -68,8 +68,32 @@ async fn an_opened_database_is_durable_and_whole() {
     assert_eq!(number("PRAGMA foreign_keys").await, 1);
     assert_eq!(number("PRAGMA busy_timeout").await, 10_000);
     world.store.check().await.unwrap();
-    world.store.record_host("box", "1.0").await.unwrap();
-    world.store.record_host("box", "1.1").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_is_recorded_when_it_changes_and_once_an_hour() {
+    let world = World::new().await;
+    let recorded = async |name, version| {
+        world.store.record_host(name, version).await.unwrap();
+        sqlx::query_as::<_, (String, String, i64)>("SELECT name, version, last_seen FROM hosts")
+            .fetch_all(&world.store.readers)
+            .await
+            .unwrap()
+    };
+    let row = |name: &str, version: &str, seconds| {
+        let seen = at(seconds).timestamp_millis();
+        vec![(name.to_owned(), version.to_owned(), seen)]
+    };
+    assert_eq!(recorded("box", "1.0").await, row("box", "1.0", 0));
+    world.pass(3600);
+    assert_eq!(recorded("box", "1.0").await, row("box", "1.0", 0));
+    assert_eq!(recorded("box", "1.1").await, row("box", "1.1", 3600));
+    assert_eq!(recorded("case", "1.1").await, row("case", "1.1", 3600));
+    world.pass(3601);
+    assert_eq!(recorded("case", "1.1").await, row("case", "1.1", 7201));
+    // A clock that was put back.
+    world.pass(-7200);
+    assert_eq!(recorded("case", "1.1").await, row("case", "1.1", 1));
 }
 
 #[tokio::test]

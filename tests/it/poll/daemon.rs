@@ -1,6 +1,7 @@
 //! The life of `poll`: one at a time, once or for ever, in front or behind, to an orderly end.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,33 @@ fn once_exits_1_when_something_failed_and_names_it() {
         "{ended:?}"
     );
     assert!(ended.stdout.contains("404"), "{ended:?}");
+}
+
+#[test]
+fn once_asks_tmux_only_when_there_is_work_and_refuses_an_old_one() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let (old, asked) = (scratch.path("old-tmux"), scratch.path("asked"));
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >>'{}'\necho tmux 3.1c\n",
+        asked.display()
+    );
+    fs::write(&old, script).unwrap();
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = hub.program(&scratch);
+    let aged = hub.program(&scratch).set("routing.tmux.binary", json!(old));
+    aged.run(&["poll", "--once"]).ok();
+    assert!(!asked.exists());
+
+    hub.started_issue();
+    for run in [["poll", "--once"], ["poll", "start"]] {
+        let refused = aged.run(&run);
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        assert!(refused.stderr.contains("tmux 3.1 is too old"), "{refused:?}");
+    }
+    assert_eq!(fs::read_to_string(&asked).unwrap(), "-V\n-V\n");
+
+    let done = program.run(&["poll", "--once"]).ok();
+    assert!(done.contains("1 delivered"), "{done}");
 }
 
 #[test]
