@@ -200,6 +200,7 @@ async fn accept(
     };
     let arrival = Arrival {
         event: event.clone(),
+        version_at: event.occurred_at,
         source: Source::Cli,
         guid: None,
         disposition: Disposition::Deliver {

@@ -391,6 +391,7 @@ async fn deliver(
     let arriving = Arriving {
         item_id: sighted.item.id,
         event,
+        version_at: ms(event.occurred_at),
         source: seen.source,
         guid: None,
         disposition: Disposition::Deliver { class },
