@@ -9,7 +9,8 @@ use super::enqueue::{self, Arriving, Enqueued};
 use super::error::Fault;
 use super::items;
 use super::rows::{DirtyMark, ms};
-use super::sightings::{self, ItemSighting, Sighted};
+use super::seen::ItemSighting;
+use super::sightings::{self, Sighted};
 use super::waiting::Waiting;
 use super::{Store, StoreError};
 use crate::model::{
