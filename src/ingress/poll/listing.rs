@@ -87,7 +87,7 @@ impl RepoCycle<'_> {
     async fn whole_list(&mut self, reading: Reading) -> Result<(), StepError> {
         let label = self.policy().required_label(&self.source.label);
         // Without a condition: what came and went since the last reading leaves the list as it was.
-        let question = self.poller.github.open_issues(self.repo, label, None);
+        let question = self.poller.github.open_issues(self.repo, label);
         let listing = self.ask(question).await?;
         let server_time = self.server_time(listing.date);
         let complete = listing
