@@ -74,8 +74,8 @@ pub struct Acceptance {
     pub items: Vec<ItemSighting>,
     /// The events, in the order in which they are to be told.
     pub arrivals: Vec<Arrival>,
-    /// How far the list was read.
-    pub cursor: Option<CursorUpdate>,
+    /// How far the lists were read.
+    pub cursors: Vec<CursorUpdate>,
     /// The items whose details are to be asked for.
     pub mark_dirty: Vec<WorkItemRef>,
     /// The items whose details were fetched, with the mark that was read before.
@@ -190,7 +190,7 @@ impl Inbox {
                 .arrivals
                 .push(take_in(&mut tx, arrival, now).await?);
         }
-        if let Some(cursor) = &acceptance.cursor {
+        for cursor in &acceptance.cursors {
             move_cursor(&mut tx, cursor).await?;
         }
         for item in &acceptance.mark_dirty {

@@ -126,7 +126,7 @@ impl RepoCycle<'_> {
             last_success: self.poller.clock.now(),
         };
         self.accept(Acceptance {
-            cursor: Some(done),
+            cursors: vec![done],
             ..Acceptance::default()
         })
         .await?;

@@ -212,7 +212,7 @@ impl RepoCycle<'_> {
     pub(super) async fn finish(&mut self, cursor: CursorUpdate) -> Result<(), StepError> {
         let cursor = self.if_moved(cursor).await?;
         self.accept_whole(Acceptance {
-            cursor,
+            cursors: cursor.into_iter().collect(),
             ..Acceptance::default()
         })
         .await

@@ -208,12 +208,12 @@ async fn an_acceptance_is_whole_or_not_at_all() {
     let acceptance = Acceptance {
         items: vec![sighting("o/r#1")],
         arrivals: vec![arrival(comment("o/r#1", 1, "v1"), EVENT)],
-        cursor: Some(CursorUpdate {
+        cursors: vec![CursorUpdate {
             name: "comments:o/r".to_owned(),
             etag: Some("\"e1\"".to_owned()),
             since: Some(since),
             last_success: at(6),
-        }),
+        }],
         ..Acceptance::default()
     };
     world.store.inbox().accept(&acceptance).await.unwrap();
