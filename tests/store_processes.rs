@@ -82,6 +82,7 @@ fn comment(id: u64, number: u64) -> Arrival {
         detail: Detail::None,
     };
     Arrival {
+        version_at: event.occurred_at,
         event,
         source: Source::Poll,
         guid: None,

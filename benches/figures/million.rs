@@ -175,8 +175,10 @@ async fn accepts(store: &Store, size: Size) -> Result<Samples> {
     for sample in 0..SAMPLES {
         // Far apart, as the items of a busy day are.
         let number = 1 + (sample * 7_919) % size.sessions;
+        let event = comment(number, 2_000_000 + sample)?;
         let arrival = Arrival {
-            event: comment(number, 2_000_000 + sample)?,
+            version_at: event.occurred_at,
+            event,
             source: Source::Poll,
             guid: None,
             disposition: Disposition::Deliver {

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use serde_json::json;
 
 use super::args::SteerArgs;
@@ -21,8 +21,7 @@ use crate::model::{
     ItemKind, Login, OperatorCommand, Source, WorkItemRef,
 };
 use crate::store::{
-    Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, StoreError, Track,
-    Tuning,
+    Acceptance, Arrival, ArrivalOutcome, Disposition, ItemSighting, StoreError, Tuning,
 };
 
 /// How long a command waits for whoever holds its work item.
@@ -195,12 +194,13 @@ async fn accept(
         )));
     }
     let items = if known.is_none() {
-        vec![introduce(item)]
+        vec![ItemSighting::introduced(item, services.clock.now())]
     } else {
         Vec::new()
     };
     let arrival = Arrival {
         event: event.clone(),
+        version_at: event.occurred_at,
         source: Source::Cli,
         guid: None,
         disposition: Disposition::Deliver {
@@ -218,36 +218,6 @@ async fn accept(
         other => Err(Failure::of(format!(
             "the inbox did not take the command: {other:?}"
         ))),
-    }
-}
-
-/// Makes the row of an item that no daemon has seen yet; the next cycle fills in the rest.
-fn introduce(item: &WorkItemRef) -> ItemSighting {
-    let repo = item.repo();
-    ItemSighting {
-        item: item.clone(),
-        repo_id: None,
-        kind: ItemKind::Issue,
-        title: String::new(),
-        url: format!(
-            "https://{}/{}/{}/issues/{}",
-            repo.host(),
-            repo.owner(),
-            repo.name(),
-            item.number()
-        ),
-        author: None,
-        open: true,
-        closed_at: None,
-        merged: false,
-        // Whatever GitHub says of it later is newer.
-        updated_at: DateTime::UNIX_EPOCH,
-        arming: Arming::Disarmed,
-        pull: None,
-        seen_at: Utc::now(),
-        baseline_at: Utc::now(),
-        source: Source::Cli,
-        track: Track::Always,
     }
 }
 

@@ -52,7 +52,7 @@ async fn prune(services: &Services) -> Result<(), StoreError> {
         last_success: now,
     };
     let done = Acceptance {
-        cursor: Some(cursor),
+        cursors: vec![cursor],
         ..Acceptance::default()
     };
     services.store.inbox().accept(&done).await?;

@@ -3,7 +3,7 @@
 use crate::model::RepoRef;
 
 use super::endpoint::encode;
-use super::paging::{Depth, Extent};
+use super::paging::Depth;
 use super::payload::{Comment, Issue, Pull, ReviewComment};
 use super::{Cursor, Elements, GitHub, GitHubError, Listing, NextPage};
 
@@ -19,11 +19,11 @@ impl GitHub {
         cursor: &Cursor,
     ) -> Result<Listing<Issue>, GitHubError> {
         let path = format!("{}/issues", self.inner.endpoint.repo_path(repo)?);
-        self.keyset(&path, "state=all&", cursor, Extent::News).await
+        self.keyset(&path, "state=all&", cursor).await
     }
 
     /// Lists all open issues and pull requests with a label, or with any where `label` is None; the
-    /// list to begin with at first sight.
+    /// list to begin with at first sight. It is read whole and without a condition.
     ///
     /// # Errors
     /// Any [`GitHubError`].
@@ -31,16 +31,11 @@ impl GitHub {
         &self,
         repo: &RepoRef,
         label: Option<&str>,
-        etag: Option<&str>,
     ) -> Result<Listing<Issue>, GitHubError> {
         let path = format!("{}/issues", self.inner.endpoint.repo_path(repo)?);
         let labels = label.map_or_else(String::new, |label| format!("labels={}&", encode(label)));
-        let cursor = Cursor {
-            since: None,
-            etag: etag.map(str::to_owned),
-        };
-        self.keyset(&path, &format!("{labels}state=open&"), &cursor, Extent::All)
-            .await
+        let query = format!("{labels}state=open&");
+        self.keyset(&path, &query, &Cursor::default()).await
     }
 
     /// Lists the conversation comments of the whole repository that changed since the cursor.
@@ -53,7 +48,7 @@ impl GitHub {
         cursor: &Cursor,
     ) -> Result<Listing<Comment>, GitHubError> {
         let path = format!("{}/issues/comments", self.inner.endpoint.repo_path(repo)?);
-        self.keyset(&path, "", cursor, Extent::News).await
+        self.keyset(&path, "", cursor).await
     }
 
     /// Lists the review comments of the whole repository that changed since the cursor.
@@ -66,7 +61,7 @@ impl GitHub {
         cursor: &Cursor,
     ) -> Result<Listing<ReviewComment>, GitHubError> {
         let path = format!("{}/pulls/comments", self.inner.endpoint.repo_path(repo)?);
-        self.keyset(&path, "", cursor, Extent::News).await
+        self.keyset(&path, "", cursor).await
     }
 
     /// Lists the open pull requests, latest change first: the first page, which shows every change.

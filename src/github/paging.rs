@@ -69,15 +69,6 @@ pub struct Listing<T> {
     pub date: Option<DateTime<Utc>>,
 }
 
-/// Which objects a keyset reading is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// Those since the cursor; the cursor moves on.
-    News,
-    /// All, every time; the cursor only carries the `ETag`.
-    All,
-}
-
 /// Writes a time as GitHub's queries take it.
 fn stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
@@ -115,7 +106,6 @@ impl GitHub {
         path: &str,
         query: &str,
         cursor: &Cursor,
-        extent: Extent,
     ) -> Result<Listing<T>, GitHubError> {
         let mut since = cursor.since;
         let mut size = PER_PAGE;
@@ -144,7 +134,7 @@ impl GitHub {
                 // A full page cannot tell by its etag that another one began behind it.
                 let alone = pages.read == 1 && count < PER_PAGE && size == PER_PAGE;
                 return Ok(Listing {
-                    cursor: next_cursor(cursor, newest.max(since), alone, &answer, extent),
+                    cursor: next_cursor(cursor, newest.max(since), alone, &answer),
                     date: answer.date,
                     news: Some(pages.into_elements(answer.next)),
                 });
@@ -273,15 +263,14 @@ fn next_cursor(
     newest: Option<DateTime<Utc>>,
     alone: bool,
     answer: &Answer,
-    extent: Extent,
 ) -> Cursor {
-    let since = match extent {
-        Extent::All => before.since,
-        Extent::News if alone => before
+    let since = if alone {
+        before
             .since
-            .max(newest.and_then(|newest| newest.checked_sub_signed(OVERLAP))),
+            .max(newest.and_then(|newest| newest.checked_sub_signed(OVERLAP)))
+    } else {
         // An overlap could fill a page by itself, and a list of several pages never comes to rest.
-        Extent::News => newest,
+        newest
     };
     Cursor {
         since,
@@ -317,7 +306,7 @@ mod tests {
             since: at(0),
             etag: None,
         };
-        let moved = next_cursor(&start, at(100), true, &answer(), Extent::News);
+        let moved = next_cursor(&start, at(100), true, &answer());
         assert_eq!(
             moved,
             Cursor {
@@ -325,17 +314,17 @@ mod tests {
                 etag: None
             }
         );
-        let rests = next_cursor(&moved, at(100), true, &answer(), Extent::News);
+        let rests = next_cursor(&moved, at(100), true, &answer());
         assert_eq!(rests.since, at(70));
         assert_eq!(rests.etag.as_deref(), Some("\"e\""));
-        let empty = next_cursor(&start, at(0), true, &answer(), Extent::News);
+        let empty = next_cursor(&start, at(0), true, &answer());
         assert!(empty.since == at(0) && empty.etag.is_some());
     }
 
     #[test]
     fn a_list_of_full_pages_keeps_no_etag() {
         let start = Cursor::default();
-        let full = next_cursor(&start, at(100), false, &answer(), Extent::News);
+        let full = next_cursor(&start, at(100), false, &answer());
         assert_eq!(
             full,
             Cursor {
@@ -343,8 +332,6 @@ mod tests {
                 etag: None
             }
         );
-        let all = next_cursor(&start, at(100), false, &answer(), Extent::All);
-        assert_eq!(all, Cursor::default());
     }
 
     #[test]

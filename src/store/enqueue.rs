@@ -6,7 +6,7 @@ use super::effects::not_being_spawned;
 use super::error::Fault;
 use super::inbox::Disposition;
 use super::items;
-use super::rows::{Reader, ms};
+use super::rows::Reader;
 use super::waiting::{self, Waiting};
 use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, Event, EventKey, HoldReason, Login, Source,
@@ -22,6 +22,7 @@ const GROUP_LIMIT_MS: i64 = 15_000;
 pub(super) struct Arriving<'a> {
     pub(super) item_id: i64,
     pub(super) event: &'a Event,
+    pub(super) version_at: i64,
     pub(super) source: Source,
     pub(super) guid: Option<&'a str>,
     pub(super) disposition: Disposition,
@@ -37,6 +38,7 @@ pub(super) enum Enqueued {
     Duplicate {
         delivery: DeliveryId,
         state: DeliveryState,
+        superseded: Vec<Waiting>,
     },
 }
 
@@ -85,12 +87,12 @@ pub(super) async fn enqueue(
     arriving: &Arriving<'_>,
 ) -> Result<Enqueued, Fault> {
     let Some(event_id) = insert_event(conn, arriving).await? else {
-        return duplicate(conn, arriving.event).await;
+        return again(conn, arriving).await;
     };
     let superseded = match arriving.disposition {
         Disposition::Baseline => Vec::new(),
         Disposition::Deliver { .. } | Disposition::Drop(_) => {
-            supersede(conn, arriving.event, event_id, arriving.now).await?
+            supersede(conn, arriving, event_id).await?
         }
     };
     let delivery = insert_delivery(conn, arriving, event_id).await?;
@@ -108,9 +110,7 @@ async fn insert_event(
     // What was said before the first sight is never told, so its text is not kept.
     let payload = match arriving.disposition {
         Disposition::Baseline => None,
-        Disposition::Deliver { .. } | Disposition::Drop(_) => Some(
-            serde_json::to_string(event).map_err(|error| sqlx::Error::Encode(Box::new(error)))?,
-        ),
+        Disposition::Deliver { .. } | Disposition::Drop(_) => Some(payload(event)?),
     };
     let row = sqlx::query(
         "INSERT INTO events (key, object, kind, source, guid, actor, group_key, payload, occurred_at, \
@@ -125,7 +125,7 @@ async fn insert_event(
     .bind(event.actor.as_ref().map(Login::as_str))
     .bind(group_key(event))
     .bind(payload)
-    .bind(ms(event.occurred_at))
+    .bind(arriving.version_at)
     .bind(arriving.now)
     .fetch_optional(conn)
     .await?;
@@ -133,28 +133,88 @@ async fn insert_event(
         .transpose()
 }
 
-async fn duplicate(conn: &mut SqliteConnection, event: &Event) -> Result<Enqueued, Fault> {
+fn payload(event: &Event) -> Result<String, Fault> {
+    let text = serde_json::to_string(event);
+    Ok(text.map_err(|error| sqlx::Error::Encode(Box::new(error)))?)
+}
+
+/// Takes in a version that is known: an edit may have come back to it, and then the versions that wait
+/// beside it are withdrawn, and itself is told unless it was.
+async fn again(conn: &mut SqliteConnection, arriving: &Arriving<'_>) -> Result<Enqueued, Fault> {
+    let event = arriving.event;
     let row = sqlx::query(
-        "SELECT d.id, d.state FROM events e JOIN deliveries d ON d.event_id = e.id WHERE e.key = $1 \
-         ORDER BY d.id LIMIT 1",
+        "SELECT d.id, d.event_id, d.item_id, d.state, d.reason FROM events e \
+         JOIN deliveries d ON d.event_id = e.id WHERE e.key = $1 ORDER BY d.id LIMIT 1",
     )
     .bind(event.key.as_str())
-    .fetch_one(conn)
+    .fetch_one(&mut *conn)
     .await?;
     let row = Reader::new(&row, "deliveries")?;
+    let delivery = DeliveryId(row.id());
+    let event_id: i64 = row.get("event_id")?;
+    let item_id: i64 = row.get("item_id")?;
+    let state = row.parse("state")?;
+    let reason: Option<String> = row.get("reason")?;
+    // Nothing else goes back to an earlier version.
+    if !event.kind.is_text() {
+        return Ok(Enqueued::Duplicate {
+            delivery,
+            state,
+            superseded: Vec::new(),
+        });
+    }
+    let stands = stands(conn, arriving, event_id).await?;
+    let superseded = supersede(conn, arriving, event_id).await?;
+    let is_withdrawn = state == DeliveryState::Dropped
+        && reason.as_deref() == Some(DropReason::Superseded.as_str());
+    let is_wanted = matches!(arriving.disposition, Disposition::Deliver { .. });
+    if stands && is_withdrawn && is_wanted {
+        let arriving = Arriving {
+            item_id,
+            ..*arriving
+        };
+        restore(conn, &arriving, event_id, delivery).await?;
+        return Ok(Enqueued::New {
+            delivery,
+            superseded,
+        });
+    }
     Ok(Enqueued::Duplicate {
-        delivery: DeliveryId(row.id()),
-        state: row.parse("state")?,
+        delivery,
+        state,
+        superseded,
     })
 }
 
-/// Drops the versions of the same object that nobody was told yet, and returns them. A version that happened later
-/// than this one stays: then this one came late.
+/// Notes when a known version was shown last, and tells whether none of its object is later: GitHub's
+/// copies may lag behind each other.
+async fn stands(
+    conn: &mut SqliteConnection,
+    arriving: &Arriving<'_>,
+    event_id: i64,
+) -> Result<bool, Fault> {
+    sqlx::query("UPDATE events SET occurred_at = $2 WHERE id = $1 AND occurred_at < $2")
+        .bind(event_id)
+        .bind(arriving.version_at)
+        .execute(&mut *conn)
+        .await?;
+    let later: Option<i64> = sqlx::query_scalar(
+        "SELECT e.id FROM events e WHERE e.object = $1 AND e.id <> $2 AND e.occurred_at > $3 LIMIT 1",
+    )
+    .bind(arriving.event.key.object())
+    .bind(event_id)
+    .bind(arriving.version_at)
+    .fetch_optional(conn)
+    .await?;
+    Ok(later.is_none())
+}
+
+/// Drops the other versions of the same object that nobody was told yet, and returns them. A later version stays:
+/// then this one came late.
 async fn supersede(
     conn: &mut SqliteConnection,
-    event: &Event,
+    arriving: &Arriving<'_>,
     event_id: i64,
-    now: i64,
 ) -> Result<Vec<Waiting>, Fault> {
     let rows = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
@@ -164,10 +224,10 @@ async fn supersede(
         " RETURNING id"
     ))
     .bind(DropReason::Superseded.as_str())
-    .bind(now)
-    .bind(event.key.object())
+    .bind(arriving.now)
+    .bind(arriving.event.key.object())
     .bind(event_id)
-    .bind(ms(event.occurred_at))
+    .bind(arriving.version_at)
     .fetch_all(&mut *conn)
     .await?;
     waiting::read(conn, &delivery_ids(&rows)?).await
@@ -188,46 +248,103 @@ pub(super) fn delivery_ids(rows: &[sqlx::sqlite::SqliteRow]) -> Result<Vec<Deliv
         .collect()
 }
 
-async fn insert_delivery(
-    conn: &mut SqliteConnection,
-    arriving: &Arriving<'_>,
-    event_id: i64,
-) -> Result<DeliveryId, Fault> {
+/// Where a delivery stands in its item's queue.
+struct Place {
+    number: i64,
+    class: Class,
+    batch: Option<String>,
+    state: DeliveryState,
+    reason: Option<&'static str>,
+    next_at: i64,
+}
+
+/// Makes the place of what has just come in, behind all that came before.
+async fn place(conn: &mut SqliteConnection, arriving: &Arriving<'_>) -> Result<Place, Fault> {
     let now = arriving.now;
     let number = next_number(conn, arriving.item_id).await?;
-    let (class, state, mut reason) = match arriving.disposition {
+    let (class, state, reason) = match arriving.disposition {
         Disposition::Deliver { class } => (class, DeliveryState::Pending, None),
         Disposition::Baseline => (Class::Event, DeliveryState::Baselined, None),
         Disposition::Drop(reason) => (Class::Event, DeliveryState::Dropped, Some(reason.as_str())),
     };
     let batch = group_key(arriving.event)
         .filter(|_| class == Class::Event && state == DeliveryState::Pending);
-    let (state, next_at) = match &batch {
+    let (state, reason, next_at) = match &batch {
         Some(batch) => {
-            reason = Some(HoldReason::Grouping.as_str());
             let due = wait_for_group(conn, arriving.item_id, batch, now).await?;
-            (DeliveryState::Held, due)
+            let reason = Some(HoldReason::Grouping.as_str());
+            (DeliveryState::Held, reason, due)
         }
-        None => (state, now),
+        None => (state, reason, now),
     };
-    let settled_at = state.is_final().then_some(now);
+    Ok(Place {
+        number,
+        class,
+        batch,
+        state,
+        reason,
+        next_at,
+    })
+}
+
+async fn insert_delivery(
+    conn: &mut SqliteConnection,
+    arriving: &Arriving<'_>,
+    event_id: i64,
+) -> Result<DeliveryId, Fault> {
+    let place = place(conn, arriving).await?;
+    let settled_at = place.state.is_final().then_some(arriving.now);
     let row = sqlx::query(
         "INSERT INTO deliveries (event_id, item_id, number, class, batch, state, reason, next_at, \
          accepted_at, settled_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id",
     )
     .bind(event_id)
     .bind(arriving.item_id)
-    .bind(number)
-    .bind(class.as_str())
-    .bind(batch)
-    .bind(state.as_str())
-    .bind(reason)
-    .bind(next_at)
-    .bind(now)
+    .bind(place.number)
+    .bind(place.class.as_str())
+    .bind(place.batch)
+    .bind(place.state.as_str())
+    .bind(place.reason)
+    .bind(place.next_at)
+    .bind(arriving.now)
     .bind(settled_at)
     .fetch_one(conn)
     .await?;
     Ok(DeliveryId(Reader::new(&row, "deliveries")?.id()))
+}
+
+/// Lets a version wait again that was withdrawn unheard, as if it came in now. It keeps its number in
+/// tmux, and with it the token of a paste that may have arrived; only where that was another message's
+/// token is it told as a possible repeat.
+async fn restore(
+    conn: &mut SqliteConnection,
+    arriving: &Arriving<'_>,
+    event_id: i64,
+    delivery: DeliveryId,
+) -> Result<(), Fault> {
+    let place = place(conn, arriving).await?;
+    sqlx::query("UPDATE events SET payload = $2, received_at = $3 WHERE id = $1")
+        .bind(event_id)
+        .bind(payload(arriving.event)?)
+        .bind(arriving.now)
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query(
+        "UPDATE deliveries SET number = $2, class = $3, state = $5, reason = $6, next_at = $7, \
+         possible_repeat = CASE WHEN batch <> $4 THEN 1 ELSE possible_repeat END, batch = $4, \
+         attempts = 0, error = NULL, accepted_at = $8, settled_at = NULL WHERE id = $1",
+    )
+    .bind(delivery.0)
+    .bind(place.number)
+    .bind(place.class.as_str())
+    .bind(place.batch)
+    .bind(place.state.as_str())
+    .bind(place.reason)
+    .bind(place.next_at)
+    .bind(arriving.now)
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 async fn next_number(conn: &mut SqliteConnection, item_id: i64) -> Result<i64, Fault> {

@@ -9,7 +9,8 @@ use super::enqueue::{self, Arriving, Enqueued};
 use super::error::Fault;
 use super::items;
 use super::rows::{DirtyMark, ms};
-use super::sightings::{self, ItemSighting, Sighted};
+use super::seen::ItemSighting;
+use super::sightings::{self, Sighted};
 use super::waiting::Waiting;
 use super::{Store, StoreError};
 use crate::model::{
@@ -48,6 +49,8 @@ pub enum Disposition {
 pub struct Arrival {
     /// The event.
     pub event: Event,
+    /// GitHub's time of the version, as the answer has it: of two versions the later one counts.
+    pub version_at: DateTime<Utc>,
     /// Which ingress saw it.
     pub source: Source,
     /// GitHub's delivery number of a webhook; recorded, never identity.
@@ -71,8 +74,8 @@ pub struct Acceptance {
     pub items: Vec<ItemSighting>,
     /// The events, in the order in which they are to be told.
     pub arrivals: Vec<Arrival>,
-    /// How far the list was read.
-    pub cursor: Option<CursorUpdate>,
+    /// How far the lists were read.
+    pub cursors: Vec<CursorUpdate>,
     /// The items whose details are to be asked for.
     pub mark_dirty: Vec<WorkItemRef>,
     /// The items whose details were fetched, with the mark that was read before.
@@ -91,7 +94,7 @@ pub struct Accepted {
 /// What became of an arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArrivalOutcome {
-    /// It waits for its delivery.
+    /// It waits for its delivery; so does a version that an edit came back to before it was told.
     New {
         /// Its number.
         delivery: DeliveryId,
@@ -109,24 +112,28 @@ pub enum ArrivalOutcome {
     },
     /// It is recorded as older than the first sight.
     Baselined,
-    /// This version of the object is known already, from whichever ingress; nothing changed.
+    /// This version of the object is known already, from whichever ingress; it is not told again.
     Duplicate {
         /// The number it has had since.
         delivery: DeliveryId,
         /// How far that has come.
         state: DeliveryState,
+        /// Other versions of the same object that an edit back to this one withdrew.
+        superseded: Vec<Waiting>,
     },
     /// Its work item has no row; nothing was recorded.
     UnknownItem,
 }
 
 impl ArrivalOutcome {
-    /// The older versions of the same object that it replaced before anybody was told them.
+    /// The other versions of the same object that it replaced before anybody was told them.
     #[must_use]
     pub fn superseded(&self) -> &[Waiting] {
         match self {
-            Self::New { superseded, .. } | Self::Dropped { superseded, .. } => superseded,
-            Self::Baselined | Self::Duplicate { .. } | Self::UnknownItem => &[],
+            Self::New { superseded, .. }
+            | Self::Dropped { superseded, .. }
+            | Self::Duplicate { superseded, .. } => superseded,
+            Self::Baselined | Self::UnknownItem => &[],
         }
     }
 }
@@ -183,7 +190,7 @@ impl Inbox {
                 .arrivals
                 .push(take_in(&mut tx, arrival, now).await?);
         }
-        if let Some(cursor) = &acceptance.cursor {
+        for cursor in &acceptance.cursors {
             move_cursor(&mut tx, cursor).await?;
         }
         for item in &acceptance.mark_dirty {
@@ -197,16 +204,20 @@ impl Inbox {
         Ok(accepted)
     }
 
-    /// Tells whether this version of an object is stored, whatever became of it.
+    /// Tells whether this version of an object is stored and is not told any more, whoever shows it.
+    /// One that an edit withdrew before it was told is, once an edit comes back to it.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn knows(&self, key: &EventKey) -> Result<bool, StoreError> {
-        let found: Result<Option<i64>, sqlx::Error> =
-            sqlx::query_scalar("SELECT id FROM events WHERE key = $1")
-                .bind(key.as_str())
-                .fetch_optional(&self.store.readers)
-                .await;
+        let found: Result<Option<i64>, sqlx::Error> = sqlx::query_scalar(
+            "SELECT e.id FROM events e WHERE e.key = $1 AND NOT EXISTS (SELECT 1 FROM deliveries d \
+             WHERE d.event_id = e.id AND d.state = 'dropped' AND d.reason = $2)",
+        )
+        .bind(key.as_str())
+        .bind(DropReason::Superseded.as_str())
+        .fetch_optional(&self.store.readers)
+        .await;
         found
             .map(|id| id.is_some())
             .map_err(|error| self.store.explain("looking for an event")(error.into()))
@@ -240,13 +251,22 @@ async fn take_in(
     let arriving = Arriving {
         item_id: enqueue::follow(conn, own.id).await?,
         event,
+        version_at: ms(arrival.version_at),
         source: arrival.source,
         guid: arrival.guid.as_deref(),
         disposition: arrival.disposition,
         now,
     };
     Ok(match enqueue::enqueue(conn, &arriving).await? {
-        Enqueued::Duplicate { delivery, state } => ArrivalOutcome::Duplicate { delivery, state },
+        Enqueued::Duplicate {
+            delivery,
+            state,
+            superseded,
+        } => ArrivalOutcome::Duplicate {
+            delivery,
+            state,
+            superseded,
+        },
         Enqueued::New {
             delivery,
             superseded,

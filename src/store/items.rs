@@ -4,7 +4,7 @@ use sqlx::SqliteConnection;
 
 use super::error::Fault;
 use super::rows::{self, ItemRow, big, item_columns, ms};
-use super::sightings::ItemSighting;
+use super::seen::ItemSighting;
 use crate::model::{Login, WorkItemRef};
 
 pub(super) async fn by_id(conn: &mut SqliteConnection, id: i64) -> Result<ItemRow, Fault> {
@@ -130,6 +130,23 @@ pub(super) async fn insert(
     by_key(conn, &seen.item)
         .await?
         .ok_or(Fault::Sql(sqlx::Error::RowNotFound))
+}
+
+/// Says by the server's clock since when what is said on an item is news.
+///
+/// A command that introduced it knew only this machine's clock, which may be wrong; how long ago that
+/// was can be told by it all the same.
+pub(super) async fn set_baseline(
+    conn: &mut SqliteConnection,
+    id: i64,
+    baseline_at: i64,
+) -> Result<(), Fault> {
+    sqlx::query("UPDATE work_items SET baseline_at = $2 WHERE id = $1")
+        .bind(id)
+        .bind(baseline_at)
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 pub(super) async fn refresh(

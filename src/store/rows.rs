@@ -168,7 +168,8 @@ pub struct ItemRow {
     pub armed_by: Option<Login>,
     /// The last control command; none since it was reopened or reset.
     pub control: Option<ControlRecord>,
-    /// Server time of the first sight: older objects are known, never said.
+    /// Server time of the first sight: older objects are known, never said. Until GitHub has shown it:
+    /// this machine's time of the command that introduced it.
     pub baseline_at: DateTime<Utc>,
     /// When its details were first fetched.
     pub details_at: Option<DateTime<Utc>>,
@@ -184,6 +185,15 @@ pub struct ItemRow {
     pub updated_at: DateTime<Utc>,
     /// Server time when a poll saw it last.
     pub listed_at: Option<DateTime<Utc>>,
+}
+
+impl ItemRow {
+    /// Tells whether GitHub has shown it; until then a command on this machine has introduced it, and
+    /// nothing but its name is known.
+    #[must_use]
+    pub fn was_shown(&self) -> bool {
+        self.updated_at > DateTime::UNIX_EPOCH
+    }
 }
 
 /// One state of an item's wish for details; clearing it leaves a later wish standing.

@@ -13,100 +13,12 @@ use super::error::Fault;
 use super::inbox::Disposition;
 use super::items;
 use super::rows::{self, ItemRow, ms};
-use crate::model::{
-    Class, DeliveryId, Detail, Edit, Event, EventKey, EventKind, ItemKind, Login, Source,
-    WorkItemRef,
-};
+use super::seen::{Arming, ItemSighting, Track};
+use crate::model::{Class, DeliveryId, Detail, Edit, Event, EventKey, EventKind, Login, Source};
 
 /// How long the copies of GitHub's database may differ: an answer that is so much younger than the
 /// change that it shows need not show the last one of that second.
 const COPIES_AGREE_AFTER: TimeDelta = TimeDelta::seconds(10);
-
-/// Whether a sighting makes an item known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Track {
-    /// The item gets a row if it has none.
-    Always,
-    /// An item without a row stays unknown.
-    OnlyIfKnown,
-}
-
-/// What a pull request has beyond an issue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pull {
-    /// The head's commit.
-    pub head_sha: String,
-    /// The head's branch.
-    pub head_branch: String,
-    /// Whether the head is in the pull request's own repository.
-    pub same_repo: bool,
-    /// The work item that it serves, where that could be learned.
-    pub binds_to: Option<WorkItemRef>,
-}
-
-/// Whether an item may have a session of its own, and whose act lets it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Arming {
-    /// It may not.
-    Disarmed,
-    /// Somebody's act lets it: a label, or the opening where every item may; nobody where it is not
-    /// known who.
-    ByAct(Option<Login>),
-    /// The configuration lets it, and nobody acted: that is no event.
-    ByPolicy,
-}
-
-impl Arming {
-    /// Tells whether the item may have a session.
-    #[must_use]
-    pub fn is_armed(&self) -> bool {
-        *self != Self::Disarmed
-    }
-
-    fn actor(&self) -> Option<&Login> {
-        match self {
-            Self::ByAct(actor) => actor.as_ref(),
-            Self::Disarmed | Self::ByPolicy => None,
-        }
-    }
-}
-
-/// A work item as an ingress saw it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ItemSighting {
-    /// Which one.
-    pub item: WorkItemRef,
-    /// The repository's number, where the payload has it; finds the item after a rename.
-    pub repo_id: Option<u64>,
-    /// Issue or pull request.
-    pub kind: ItemKind,
-    /// Its title.
-    pub title: String,
-    /// Where a person reads it.
-    pub url: String,
-    /// Who opened it.
-    pub author: Option<Login>,
-    /// Whether it is open.
-    pub open: bool,
-    /// When it was closed.
-    pub closed_at: Option<DateTime<Utc>>,
-    /// Whether it was merged.
-    pub merged: bool,
-    /// GitHub's time of its last change; an older sighting changes nothing.
-    pub updated_at: DateTime<Utc>,
-    /// Whether it may have a session.
-    pub arming: Arming,
-    /// The pull request's head and binding, where the payload has them.
-    pub pull: Option<Pull>,
-    /// Server time of the answer.
-    pub seen_at: DateTime<Utc>,
-    /// Since when what is said on it is news, if this is its first sight.
-    pub baseline_at: DateTime<Utc>,
-    /// Which ingress saw it.
-    pub source: Source,
-    /// Whether an unknown item becomes known.
-    pub track: Track,
-}
 
 /// How a row changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +89,10 @@ pub(super) async fn record(
         deliveries: Vec::new(),
     };
     bind(conn, seen, &mut sighted).await?;
+    if !sighted.item.was_shown() && seen.source != Source::Cli {
+        let age = (now - ms(sighted.item.baseline_at)).max(0);
+        items::set_baseline(conn, sighted.item.id, ms(seen.seen_at) - age).await?;
+    }
     if is_taken {
         items::refresh(conn, seen, sighted.item.id).await?;
         close_or_reopen(conn, seen, &mut sighted, now).await?;
@@ -391,6 +307,7 @@ async fn deliver(
     let arriving = Arriving {
         item_id: sighted.item.id,
         event,
+        version_at: ms(event.occurred_at),
         source: seen.source,
         guid: None,
         disposition: Disposition::Deliver { class },

@@ -46,7 +46,7 @@ async fn all_350_labelled_issues_are_found_whether_or_not_they_share_a_second() 
         }
 
         let all = client(&server)
-            .open_issues(&repo(), Some("the-loop: on"), None)
+            .open_issues(&repo(), Some("the-loop: on"))
             .await
             .unwrap();
 
@@ -136,10 +136,7 @@ async fn an_idle_repository_costs_four_unchanged_answers_and_no_budget() {
 async fn server_time_is_what_the_date_header_says() {
     let server = server().await;
     server.skew_date(TimeDelta::hours(-5));
-    let listing = client(&server)
-        .open_issues(&repo(), None, None)
-        .await
-        .unwrap();
+    let listing = client(&server).open_issues(&repo(), None).await.unwrap();
     assert_eq!(listing.date, Some(server.now() - TimeDelta::hours(5)));
 }
 
@@ -147,32 +144,17 @@ async fn server_time_is_what_the_date_header_says() {
 async fn an_etag_names_content_and_not_the_moment() {
     let server = server().await;
     let github = client(&server);
-    let first = github
-        .open_issues(&repo(), None, None)
-        .await
-        .unwrap()
-        .cursor
-        .etag;
+    let start = Cursor::since(server.now());
+    let first = github.issues_since(&repo(), &start).await.unwrap().cursor;
     server.open_issue("octo/other", "ada", "elsewhere", "");
-    let second = github
-        .open_issues(&repo(), None, None)
-        .await
-        .unwrap()
-        .cursor
-        .etag;
-    assert!(first.is_some());
+    let second = github.issues_since(&repo(), &start).await.unwrap().cursor;
+    assert!(first.etag.is_some());
     assert_eq!(first, second);
-    let unchanged = github
-        .open_issues(&repo(), None, first.as_deref())
-        .await
-        .unwrap();
+    let unchanged = github.issues_since(&repo(), &first).await.unwrap();
     assert!(unchanged.news.is_none());
 
     server.label(REPO, 1, "ada", "bug").unwrap();
-    let changed = github
-        .open_issues(&repo(), None, first.as_deref())
-        .await
-        .unwrap();
+    let changed = github.issues_since(&repo(), &first).await.unwrap();
     assert!(changed.news.is_some());
 }
 

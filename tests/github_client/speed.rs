@@ -29,7 +29,7 @@ async fn an_idle_cycle_over_1000_issues_in_5_repositories_is_20_cheap_requests()
     let mut lists = Vec::new();
     let began = Instant::now();
     for repo in &repos {
-        let open = github.open_issues(repo, Some("loop"), None).await.unwrap();
+        let open = github.open_issues(repo, Some("loop")).await.unwrap();
         let start = Cursor::since(open.date.unwrap());
         assert_eq!(open.news.unwrap().items.len(), 200);
         lists.push((start.clone(), start.clone(), start, None));

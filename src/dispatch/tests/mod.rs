@@ -259,6 +259,7 @@ impl World {
     async fn arrive(&self, event: Event, class: Class) -> DeliveryId {
         let accepted = self.accept(Acceptance {
             arrivals: vec![Arrival {
+                version_at: event.occurred_at,
                 event,
                 source: Source::Poll,
                 guid: None,

@@ -182,8 +182,10 @@ async fn an_item_rests_on_however_much_waits_behind() {
     let world = world_in_a_hurry().await;
     tell_too_much(&world).await;
     let first = world.comment(ITEM, 1000).await;
-    let arrivals = (1001..1600).map(|id| Arrival {
-        event: comment(ITEM, id),
+    let events = (1001..1600).map(|id| comment(ITEM, id));
+    let arrivals = events.map(|event| Arrival {
+        version_at: event.occurred_at,
+        event,
         source: Source::Poll,
         guid: None,
         disposition: Disposition::Deliver {

@@ -1,6 +1,6 @@
 //! From a text on GitHub to an arrival in the inbox: key, author of the act, guards, baseline.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::inputs::{self, Text};
 use super::records;
@@ -107,8 +107,9 @@ impl RepoCycle<'_> {
         let Some(draft) = text.event(&item) else {
             return Ok(None);
         };
+        let version_at = text.updated_at;
         if self.poller.store.inbox().knows(&draft.key).await? {
-            return Ok(Some(self.placed(draft, Disposition::Baseline)));
+            return Ok(Some(placed(draft, version_at, Disposition::Baseline)));
         }
         // What was there before the first sight is known by its key once the thread was read. GitHub's
         // times tick in seconds: what carries the second of the first sight may be younger than it, and
@@ -116,7 +117,7 @@ impl RepoCycle<'_> {
         let old = row.details_at.is_none() && text.updated_at < row.baseline_at;
         // Nobody is told it, so that its editor matters only where it may command.
         if old && !matches!(judge(&draft, &self.policy()), Verdict::Control(_)) {
-            return Ok(Some(self.placed(draft, Disposition::Baseline)));
+            return Ok(Some(placed(draft, version_at, Disposition::Baseline)));
         }
         // Nobody else's text is delivered, whoever edited it.
         let edit = if self.policy().authorizes(draft.actor.as_ref()) {
@@ -134,16 +135,7 @@ impl RepoCycle<'_> {
         } else {
             self.disposition(&event)
         };
-        Ok(Some(self.placed(event, disposition)))
-    }
-
-    fn placed(&self, event: Event, disposition: Disposition) -> Arrival {
-        Arrival {
-            event,
-            source: Source::Poll,
-            guid: None,
-            disposition,
-        }
+        Ok(Some(placed(event, version_at, disposition)))
     }
 
     fn disposition(&self, event: &Event) -> Disposition {
@@ -193,6 +185,17 @@ impl RepoCycle<'_> {
     /// Makes an arrival of an event that needs no baseline: a verdict of CI.
     pub(super) fn judged(&self, event: Event) -> Arrival {
         let disposition = self.disposition(&event);
-        self.placed(event, disposition)
+        let version_at = event.occurred_at;
+        placed(event, version_at, disposition)
+    }
+}
+
+fn placed(event: Event, version_at: DateTime<Utc>, disposition: Disposition) -> Arrival {
+    Arrival {
+        event,
+        version_at,
+        source: Source::Poll,
+        guid: None,
+        disposition,
     }
 }

@@ -7,7 +7,7 @@ use super::inputs::{self, CiResult, Progress};
 use super::repo::{RepoCycle, StepError};
 use crate::github::payload::{CheckRun, CommitStatus, WorkflowRun};
 use crate::github::{GitHubError, Listing};
-use crate::store::{Acceptance, Arrival, Cursor, ItemRow, PullHead};
+use crate::store::{Acceptance, Arrival, Cursor, CursorUpdate, ItemRow, PullHead};
 
 /// How long a head without a single run may still get one.
 const NO_CI_AFTER: TimeDelta = TimeDelta::minutes(30);
@@ -102,14 +102,17 @@ impl RepoCycle<'_> {
             .filter_map(|result| result.event)
             .map(|event| self.judged(event))
             .collect();
+        let cursors = if at_rest {
+            self.looked(row, answers.conditions())
+        } else {
+            Vec::new()
+        };
         self.accept_whole(Acceptance {
             arrivals,
+            cursors,
             ..Acceptance::default()
         })
         .await?;
-        if at_rest {
-            self.looked(row, answers.conditions()).await?;
-        }
         if at_rest != was_at_rest {
             let settled = at_rest.then_some(head.sha.as_str());
             self.poller
@@ -140,7 +143,11 @@ impl RepoCycle<'_> {
         if !answers.is_unchanged() {
             return Ok(true);
         }
-        self.looked(row, conditions).await?;
+        self.accept(Acceptance {
+            cursors: self.looked(row, conditions),
+            ..Acceptance::default()
+        })
+        .await?;
         Ok(false)
     }
 
@@ -175,17 +182,13 @@ impl RepoCycle<'_> {
         })
     }
 
-    /// Remembers when a head at rest was looked at, and how to ask again.
-    async fn looked(&mut self, row: &ItemRow, conditions: Conditions) -> Result<(), StepError> {
-        for (list, etag) in lists(row).iter().zip(conditions) {
-            let cursor = Some(self.update(list, etag, None));
-            self.accept(Acceptance {
-                cursor,
-                ..Acceptance::default()
-            })
-            .await?;
-        }
-        Ok(())
+    /// Says when a head at rest was looked at, and how to ask again.
+    fn looked(&self, row: &ItemRow, conditions: Conditions) -> Vec<CursorUpdate> {
+        let lists = lists(row);
+        let looks = lists.iter().zip(conditions);
+        looks
+            .map(|(list, etag)| self.update(list, etag, None))
+            .collect()
     }
 
     /// Tells whether nothing more is to be expected of a head. All times are GitHub's.

@@ -33,6 +33,10 @@ impl RepoCycle<'_> {
     async fn detail(&mut self, row: &ItemRow) -> Result<(), StepError> {
         // Cleared only if nobody marked it again while it was read.
         let Some(mark) = row.dirty else { return Ok(()) };
+        // Until GitHub has shown it, it is not known what is old, nor which of the two kinds it is.
+        if !row.was_shown() {
+            return Ok(());
+        }
         let mut held = None;
         let mut arrivals = Vec::new();
         if row.details_at.is_none() {

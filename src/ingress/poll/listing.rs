@@ -87,7 +87,7 @@ impl RepoCycle<'_> {
     async fn whole_list(&mut self, reading: Reading) -> Result<(), StepError> {
         let label = self.policy().required_label(&self.source.label);
         // Without a condition: what came and went since the last reading leaves the list as it was.
-        let question = self.poller.github.open_issues(self.repo, label, None);
+        let question = self.poller.github.open_issues(self.repo, label);
         let listing = self.ask(question).await?;
         let server_time = self.server_time(listing.date);
         let complete = listing
@@ -126,7 +126,7 @@ impl RepoCycle<'_> {
             last_success: self.poller.clock.now(),
         };
         self.accept(Acceptance {
-            cursor: Some(done),
+            cursors: vec![done],
             ..Acceptance::default()
         })
         .await?;
@@ -156,12 +156,7 @@ impl RepoCycle<'_> {
                 continue;
             }
             let what = format!("{} missing", row.item.key());
-            let sighting = match self.fate(&row).await {
-                Ok(Fate::There(issue)) => self.issue_sighting(&issue, server_time).await,
-                Ok(Fate::Over) => Ok(Some(over(&row, server_time))),
-                Err(error) => Err(error),
-            };
-            match sighting {
+            match self.sighting_of(&row, server_time).await {
                 Ok(sighting) => {
                     self.poller.failures.worked(&what);
                     self.accept_items(sighting.into_iter().collect(), Vec::new())
@@ -178,6 +173,18 @@ impl RepoCycle<'_> {
     async fn matters(&self, row: &ItemRow) -> Result<bool, StepError> {
         let registry = self.poller.store.registry();
         Ok(row.armed || registry.open_session(row.id).await?.is_some())
+    }
+
+    /// Asks GitHub what a known item looks like now.
+    pub(super) async fn sighting_of(
+        &self,
+        row: &ItemRow,
+        server_time: DateTime<Utc>,
+    ) -> Result<Option<ItemSighting>, StepError> {
+        match self.fate(row).await? {
+            Fate::There(issue) => self.issue_sighting(&issue, server_time).await,
+            Fate::Over => Ok(Some(over(row, server_time))),
+        }
     }
 
     async fn fate(&self, row: &ItemRow) -> Result<Fate, StepError> {

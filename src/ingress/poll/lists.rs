@@ -127,8 +127,7 @@ impl RepoCycle<'_> {
         items: Vec<ItemSighting>,
         moved: Vec<WorkItemRef>,
     ) -> Result<Copies, StepError> {
-        if self.makes_an_issue_known(&items).await? {
-            // Pull requests that were there before may serve it: all of them are looked at again.
+        if self.calls_for_all_pulls(&items).await? {
             let from_the_start = self.update(PULLS, None, None);
             self.finish(from_the_start).await?;
         }
@@ -171,11 +170,15 @@ impl RepoCycle<'_> {
         self.finish(again).await
     }
 
-    async fn makes_an_issue_known(&self, items: &[ItemSighting]) -> Result<bool, StepError> {
-        let tracked =
-            |seen: &&ItemSighting| seen.kind == ItemKind::Issue && seen.track == Track::Always;
-        for seen in items.iter().filter(tracked) {
-            if self.poller.store.ledger().item(&seen.item).await?.is_none() {
+    /// Tells whether all pull requests are to be looked at again: those that were there before may
+    /// serve an issue that becomes known, and one that a command introduced still lacks its head.
+    async fn calls_for_all_pulls(&self, items: &[ItemSighting]) -> Result<bool, StepError> {
+        for seen in items {
+            let calls = match self.poller.store.ledger().item(&seen.item).await? {
+                Some(row) => !row.was_shown(),
+                None => seen.kind == ItemKind::Issue && seen.track == Track::Always,
+            };
+            if calls {
                 return Ok(true);
             }
         }
@@ -209,7 +212,7 @@ impl RepoCycle<'_> {
     pub(super) async fn finish(&mut self, cursor: CursorUpdate) -> Result<(), StepError> {
         let cursor = self.if_moved(cursor).await?;
         self.accept_whole(Acceptance {
-            cursor,
+            cursors: cursor.into_iter().collect(),
             ..Acceptance::default()
         })
         .await

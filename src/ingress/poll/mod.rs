@@ -8,6 +8,7 @@ mod ci;
 mod details;
 mod failures;
 mod inputs;
+mod introduced;
 mod listing;
 mod lists;
 mod records;

@@ -71,6 +71,7 @@ impl StepError {
 enum Step {
     FirstListing,
     Issues,
+    Introduced,
     Pulls,
     Missing,
     ReviewComments,
@@ -79,9 +80,10 @@ enum Step {
     Ci,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::FirstListing,
     Step::Issues,
+    Step::Introduced,
     Step::Pulls,
     Step::Missing,
     Step::ReviewComments,
@@ -124,6 +126,7 @@ impl RepoCycle<'_> {
         match step {
             Step::FirstListing => self.first_listing().await,
             Step::Issues => self.issues().await,
+            Step::Introduced => self.introduced().await,
             Step::Pulls => self.pulls().await,
             Step::Missing => self.missing().await,
             Step::ReviewComments => self.review_comments().await,

@@ -71,14 +71,14 @@ impl RepoCycle<'_> {
         next: CursorUpdate,
         held: Option<StepError>,
     ) -> Result<(), StepError> {
-        let cursor = match &held {
-            Some(_) => None,
-            None => self.if_moved(next).await?,
+        let cursors = match &held {
+            Some(_) => Vec::new(),
+            None => self.if_moved(next).await?.into_iter().collect(),
         };
         self.accept_whole(Acceptance {
             arrivals,
             mark_dirty,
-            cursor,
+            cursors,
             ..Acceptance::default()
         })
         .await?;

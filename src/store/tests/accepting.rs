@@ -15,7 +15,8 @@ async fn the_same_version_from_the_other_ingress_is_a_duplicate() {
         second,
         ArrivalOutcome::Duplicate {
             delivery,
-            state: DeliveryState::Pending
+            state: DeliveryState::Pending,
+            superseded: Vec::new(),
         }
     );
 
@@ -97,6 +98,80 @@ async fn a_version_that_comes_late_replaces_nothing_newer() {
 }
 
 #[tokio::test]
+async fn a_text_that_is_edited_back_before_it_was_told_is_told() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let first = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    let ArrivalOutcome::New { delivery, .. } = first else {
+        panic!("{first:?}");
+    };
+    world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
+    assert!(!world.knows("github.com:issue_comment:1@v1").await);
+
+    let back = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+
+    assert_eq!(back.superseded().len(), 1);
+    assert!(
+        matches!(back, ArrivalOutcome::New { delivery: same, .. } if same == delivery),
+        "its token in tmux is its number's: {back:?}"
+    );
+    let claim = world.claimed().await;
+    assert_eq!(claim.first().id, delivery);
+    world.delivered(&claim).await;
+    assert!(world.claim().await.is_none());
+    assert!(world.knows("github.com:issue_comment:1@v1").await);
+}
+
+#[tokio::test]
+async fn a_text_that_is_edited_back_after_it_was_told_withdraws_the_edit() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+    let claim = world.claimed().await;
+    world.delivered(&claim).await;
+    world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
+
+    let back = world
+        .arrive(comment("o/r#1", 1, "v1"), Disposition::Baseline)
+        .await;
+
+    assert!(matches!(
+        &back,
+        ArrivalOutcome::Duplicate { state: DeliveryState::Delivered, superseded, .. }
+            if superseded.len() == 1
+    ));
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn an_answer_that_lags_behind_brings_no_older_version_back() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let shown = |version: &str, second: i64| Event {
+        occurred_at: at(second),
+        ..comment("o/r#1", 1, version)
+    };
+    world.arrive(shown("v1", 0), EVENT).await;
+    world.arrive(shown("v2", 60), EVENT).await;
+
+    let late = world.arrive(shown("v1", 0), EVENT).await;
+    assert!(
+        matches!(&late, ArrivalOutcome::Duplicate { superseded, .. } if superseded.is_empty()),
+        "{late:?}"
+    );
+
+    world.arrive(shown("v1", 90), EVENT).await;
+    world.arrive(shown("v2", 60), EVENT).await;
+    let claim = world.claimed().await;
+    assert_eq!(
+        claim.first().event.key.as_str(),
+        "github.com:issue_comment:1@v1"
+    );
+    world.delivered(&claim).await;
+    assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
 async fn baselined_and_dropped_events_are_known_and_never_said() {
     let world = World::new().await;
     world.know("o/r#1").await;
@@ -133,12 +208,12 @@ async fn an_acceptance_is_whole_or_not_at_all() {
     let acceptance = Acceptance {
         items: vec![sighting("o/r#1")],
         arrivals: vec![arrival(comment("o/r#1", 1, "v1"), EVENT)],
-        cursor: Some(CursorUpdate {
+        cursors: vec![CursorUpdate {
             name: "comments:o/r".to_owned(),
             etag: Some("\"e1\"".to_owned()),
             since: Some(since),
             last_success: at(6),
-        }),
+        }],
         ..Acceptance::default()
     };
     world.store.inbox().accept(&acceptance).await.unwrap();

@@ -108,6 +108,11 @@ impl World {
         accepted.arrivals.into_iter().next().unwrap()
     }
 
+    pub(super) async fn knows(&self, key: &str) -> bool {
+        let key = EventKey::from_stored(key.to_owned());
+        self.store.inbox().knows(&key).await.unwrap()
+    }
+
     /// Accepts a new comment and returns its delivery.
     pub(super) async fn comment(&self, text: &str) -> DeliveryId {
         self.deliver(text, EVENT).await
@@ -287,6 +292,7 @@ pub(super) fn comment(text: &str, id: u64, version: &str) -> Event {
 
 pub(super) fn arrival(event: Event, disposition: Disposition) -> Arrival {
     Arrival {
+        version_at: event.occurred_at,
         event,
         source: Source::Poll,
         guid: None,

@@ -221,6 +221,7 @@ impl<'a> Stage<'a> {
     async fn accept(&self, event: Event, class: Class) -> DeliveryId {
         let acceptance = Acceptance {
             arrivals: vec![Arrival {
+                version_at: event.occurred_at,
                 event,
                 source: Source::Poll,
                 guid: None,

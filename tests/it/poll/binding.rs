@@ -35,6 +35,19 @@ async fn a_pull_request_that_closes_an_issue_speaks_to_its_session() {
 }
 
 #[tokio::test]
+async fn a_pull_request_serves_an_issue_that_a_command_introduces_later() {
+    let rig = Rig::new().await;
+    let issue = rig.github.open_issue(REPO, "ada", "A title", "");
+    let pull = rig.pull("anything", &format!("Fixes #{issue}"));
+    rig.look().await;
+    rig.look().await;
+    rig.introduce(issue).await;
+    rig.look().await;
+    // Nothing happened on the pull request meanwhile.
+    assert_eq!(rig.row(pull).await.bound_to, Some(rig.item(issue)));
+}
+
+#[tokio::test]
 async fn a_branch_named_for_an_issue_speaks_to_its_session() {
     let (rig, issue) = Rig::with_issue().await;
     let pull = rig.pull(&format!("ada/issue-{issue}-fix"), "");

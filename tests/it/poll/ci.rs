@@ -1,7 +1,7 @@
 //! CI of the heads that are watched.
 
 use the_loop::demo::github::{PullOptions, Run};
-use the_loop::model::EventKind;
+use the_loop::model::{EventKind, ItemKind};
 
 use super::rig::{REPO, Rig};
 
@@ -153,4 +153,17 @@ async fn an_attempt_long_after_the_first_is_told_while_an_agent_is_there() {
     rig.look().await;
     assert_eq!(failures(&rig).await, 1);
     assert!(rig.asked_by_next_cycle().await.len() > 4, "watched again");
+}
+
+#[tokio::test]
+async fn the_ci_of_a_pull_request_that_a_command_introduced_is_watched() {
+    let rig = Rig::new().await;
+    let pull = rig.pull("feature", "");
+    rig.look().await;
+    rig.look().await;
+    rig.introduce(pull).await;
+    rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(rig.row(pull).await.kind, ItemKind::PullRequest);
+    assert_eq!(failures(&rig).await, 1);
 }

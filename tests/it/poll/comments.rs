@@ -37,6 +37,50 @@ async fn an_edit_by_listed_people_is_told_and_replaces_what_was_not_told_yet() {
 }
 
 #[tokio::test]
+async fn an_edit_that_is_taken_back_leaves_the_text_that_github_shows() {
+    let (rig, issue) = Rig::with_issue().await;
+    let id = rig.comment(issue, "ada", "first thought");
+    rig.look().await;
+    for text in ["second thought", "first thought"] {
+        rig.github.edit(REPO, id, "grace", text).unwrap();
+        rig.look().await;
+    }
+    assert_eq!(rig.hear_texts().await, ["first thought"]);
+    for text in ["second thought", "first thought"] {
+        rig.github.edit(REPO, id, "ada", text).unwrap();
+        rig.look().await;
+    }
+    assert_eq!(rig.hear_texts().await, Vec::<String>::new());
+    assert_eq!(rig.dropped(issue).await, ["superseded"]);
+}
+
+#[tokio::test]
+async fn a_stranger_who_takes_an_edit_back_lets_nothing_be_told() {
+    let (rig, issue) = Rig::with_issue().await;
+    let id = rig.comment(issue, "ada", "delete it");
+    rig.look().await;
+    rig.github.edit(REPO, id, "ada", "keep it").unwrap();
+    rig.look().await;
+    rig.github.edit(REPO, id, "mallory", "delete it").unwrap();
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_edit_back_to_a_control_word_never_commands() {
+    let (rig, issue) = Rig::with_issue().await;
+    let id = rig.comment(issue, "ada", "the-loop stop");
+    rig.look().await;
+    for text in ["hm", "the-loop stop"] {
+        rig.github.edit(REPO, id, "ada", text).unwrap();
+        rig.look().await;
+    }
+    let heard = rig.hear().await;
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert_eq!(heard[0].class, Class::Event);
+}
+
+#[tokio::test]
 async fn an_edit_by_a_stranger_or_by_nobody_is_dropped() {
     let (rig, issue) = Rig::with_issue().await;
     let by_mallory = rig.comment(issue, "ada", "one");

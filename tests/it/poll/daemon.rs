@@ -64,7 +64,10 @@ fn once_asks_tmux_only_when_there_is_work_and_refuses_an_old_one() {
     for run in [["poll", "--once"], ["poll", "start"]] {
         let refused = aged.run(&run);
         assert_eq!(refused.code(), 1, "{refused:?}");
-        assert!(refused.stderr.contains("tmux 3.1 is too old"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("tmux 3.1 is too old"),
+            "{refused:?}"
+        );
     }
     assert_eq!(fs::read_to_string(&asked).unwrap(), "-V\n-V\n");
 

@@ -1,5 +1,6 @@
 //! The first look at an item: what was said before is known, and never said.
 
+use chrono::TimeDelta;
 use the_loop::model::{Class, DeliveryState};
 
 use super::rig::{REPO, Rig};
@@ -145,4 +146,57 @@ async fn an_issue_without_the_label_is_nobodys_business() {
     rig.look().await;
     assert_eq!(rig.hear().await, []);
     assert!(rig.known(issue).await.is_none());
+}
+
+#[tokio::test]
+async fn what_follows_the_command_that_introduced_an_item_is_told_whatever_our_clock_says() {
+    for minutes in [-3, 0, 3] {
+        let rig = Rig::new().await;
+        rig.clock.advance(TimeDelta::minutes(minutes));
+        let issue = rig.github.open_issue(REPO, "ada", "A title", "");
+        rig.comment(issue, "ada", "old");
+        rig.comment(issue, "ada", "the-loop pause");
+        rig.look().await;
+        rig.introduce(issue).await;
+        rig.pass(60);
+        rig.comment(issue, "ada", "the-loop stop");
+        rig.comment(issue, "ada", "new");
+        // The poller may come much later.
+        rig.pass(600);
+        rig.look().await;
+        let heard = rig.hear_texts().await;
+        let expected = ["the-loop stop", "new"];
+        assert!(
+            heard.iter().all(|text| text != "old"),
+            "{minutes} min: {heard:?}"
+        );
+        assert!(
+            expected
+                .iter()
+                .all(|text| heard.iter().any(|one| one == text)),
+            "{minutes} min: {heard:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_a_command_introduced_waits_until_github_has_shown_it() {
+    let rig = Rig::new().await;
+    let issue = rig.github.open_issue(REPO, "ada", "A title", "");
+    rig.look().await;
+    rig.clock.advance(TimeDelta::minutes(3));
+    rig.introduce(issue).await;
+    rig.pass(60);
+    rig.comment(issue, "ada", "new");
+    // The list and the item itself.
+    let down = the_loop::demo::github::Fault::Status(502);
+    rig.github.fail("/issues?", 20, down.clone());
+    rig.github.fail(&format!("/issues/{issue}"), 20, down);
+    rig.pass(60);
+    assert!(!rig.cycle().await.errors.is_empty());
+    assert_eq!(rig.hear_texts().await, Vec::<String>::new());
+    rig.github.heal();
+    rig.pass(3600);
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["new"]);
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use the_loop::clock::ManualClock;
+use the_loop::clock::{Clock, ManualClock};
 use the_loop::config::{Config, Environment};
 use the_loop::demo::github::{LocalGitHub, Logged, PullOptions};
 use the_loop::eventlog::{EventLog, Record};
@@ -21,8 +21,8 @@ use the_loop::model::{
     WorkItemRef,
 };
 use the_loop::store::{
-    Claim, ClaimOwner, ItemRow, NewSession, QueueFilter, QueueRow, Registered, SessionChange,
-    Settlement, Store,
+    Acceptance, Claim, ClaimOwner, ItemRow, ItemSighting, NewSession, QueueFilter, QueueRow,
+    Registered, SessionChange, Settlement, Store,
 };
 
 pub(crate) const REPO: &str = "demo/app";
@@ -212,6 +212,16 @@ impl Rig {
                 ..PullOptions::default()
             },
         )
+    }
+
+    /// Makes an item known as `sessions start` does, by our clock.
+    pub(crate) async fn introduce(&self, number: u64) {
+        let introduced = ItemSighting::introduced(&self.item(number), self.clock.now());
+        let acceptance = Acceptance {
+            items: vec![introduced],
+            ..Acceptance::default()
+        };
+        self.store.inbox().accept(&acceptance).await.unwrap();
     }
 
     /// Returns the ref of an item of [`REPO`].
