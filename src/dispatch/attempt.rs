@@ -155,7 +155,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let fence = fence(&self.deduper, claim);
         let outcome = self.runner.spawn(&plan, &fence, &renamed).await;
         let given_up = match outcome {
-            Ok(SpawnOutcome::Spawned(pane)) => return Ok(self.watch(&attempt.owner, &pane).await),
+            Ok(SpawnOutcome::Spawned(pane)) => match self.watch(&attempt.owner, &pane).await {
+                Some(ran) => return Ok(ran),
+                None => never_started(),
+            },
             Ok(SpawnOutcome::LiveOccupant) => Ran::Occupied,
             Ok(SpawnOutcome::Unclearable(detail)) => Ran::Unclearable(detail),
             // Whoever goes on with the claim finds the ticket and settles it.
@@ -165,7 +168,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         match revoke(paths).await {
             Ok(Revoked::Won | Revoked::Absent) => Ok(given_up),
-            // The host was faster: whatever tmux answered, the harness is ours and runs.
+            // A host was faster: whatever tmux answered, what it made of the ticket is ours.
             Ok(Revoked::AlreadyTaken) => Ok(self
                 .see_through(&attempt.address.name, &attempt.owner)
                 .await),
@@ -197,19 +200,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Watches a started harness through its probe window.
-    async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Ran {
+    /// Watches a started harness through its probe window; none where its host is gone and only the
+    /// ticket tells what that had done.
+    async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Option<Ran> {
         let window = self.config().routing.tmux.resume_probe;
-        match self
-            .runner
-            .survives(owner, pane, window, &*self.clock)
-            .await
-        {
+        let survival = self.runner.survives(owner, pane, window, &*self.clock);
+        Some(match survival.await {
             Survival::Survived(target) => Ran::Up(Some(target)),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
             Survival::Failed { ending, screen } => failed(&ending, &screen),
+            Survival::HostGone => return None,
             Survival::Unknown(why) => unclear(why),
-        }
+        })
     }
 
     /// Finds a harness that took its ticket, on the server that the ticket names, and watches it
@@ -230,7 +232,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         match found {
             Ok(Some(occupant)) if occupant.owner.as_ref() == Some(owner) => {
-                self.watch(owner, &SpawnedPane::from(&occupant)).await
+                match self.watch(owner, &SpawnedPane::from(&occupant)).await {
+                    Some(ran) => ran,
+                    None => self.read_record(owner).await,
+                }
             }
             Ok(_) => self.read_record(owner).await,
             Err(why) => Ran::Unresolved(Unresolved::Unanswered(why)),

@@ -152,13 +152,25 @@ pub fn record(paths: &HostPaths) -> Result<Option<Record>, TicketError> {
     }
 }
 
+/// Reads a ticket that nobody has yet.
+///
+/// # Errors
+///
+/// When the ticket cannot be read or understood.
+pub fn open(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
+    read_spec(paths.spec())
+}
+
 /// Reads a ticket that the host took; none where nobody did, or its host had to empty it.
 ///
 /// # Errors
 ///
 /// When the ticket cannot be read or understood.
 pub fn taken(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
-    let path = paths.taken();
+    read_spec(paths.taken())
+}
+
+fn read_spec(path: PathBuf) -> Result<Option<Spec>, TicketError> {
     match read(&path)? {
         Some(text) if !text.is_empty() => serde_json::from_slice(&text)
             .map(Some)
