@@ -8,8 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::services::Services;
 use crate::eventlog::Decision;
-use crate::model::{HostPaths, OwnerId, Record, Session};
-use crate::process::identity::{Life, life_in};
+use crate::model::{HostPaths, OwnerId, Session};
 use crate::process::ticket::{self, TicketError, TicketState};
 use crate::store::{Acceptance, CursorUpdate, SessionFilter, StoreError};
 
@@ -102,7 +101,9 @@ fn owners(session: Session) -> impl Iterator<Item = OwnerId> {
 fn is_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<bool, TicketError> {
     Ok(match ticket::state(paths)? {
         TicketState::Revoked => age(&paths.revoked()).is_some_and(|age| age > REVOKED_KEPT),
-        TicketState::Taken => ticket::record(paths)?.is_some_and(|record| has_ended(&record)),
+        TicketState::Taken => {
+            ticket::recorded_processes(paths)?.is_some_and(|recorded| recorded.left().is_none())
+        }
         TicketState::Open => {
             if ticket::open(paths)?.is_some_and(|spec| spec.is_expired(now.timestamp_millis())) {
                 ticket::revoke(paths)?;
@@ -117,13 +118,6 @@ fn is_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<bool, TicketError> {
 fn age(path: &Path) -> Option<Duration> {
     let written = std::fs::metadata(path).and_then(|meta| meta.modified());
     written.ok()?.elapsed().ok()
-}
-
-fn has_ended(record: &Record) -> bool {
-    [Some(record.host), record.phase.harness()]
-        .iter()
-        .flatten()
-        .all(|process| life_in(&record.boot, process) == Life::Gone)
 }
 
 /// Runs file work beside the runtime; what fails is said and left for the next time.
@@ -150,7 +144,7 @@ mod tests {
 
     use super::*;
     use crate::model::{
-        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Spec, TmuxSocket,
+        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Record, Spec, TmuxSocket,
     };
     use crate::process::identity::{boot_id, own};
 

@@ -21,7 +21,7 @@ use crate::model::{
     SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 use crate::process::identity::{Life, life_in};
-use crate::process::ticket::{self, Revoked};
+use crate::process::ticket::{self, Revoked, TicketError};
 use crate::runner::{
     Address, Machine, RunnerError, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxServer,
     Unanswered,
@@ -245,14 +245,16 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Reads from its record how a harness ended that no session shows any more.
     async fn read_record(&self, owner: &OwnerId) -> Ran {
         let paths = HostPaths::new(&self.config().state.root, owner);
-        let record =
-            blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
-        match record {
-            Ok(Some(record)) => recorded_end(&record, self.config().routing.tmux.resume_probe),
-            // Taken, and its host ended before it could record anything: nothing was started.
-            Ok(None) => never_started(),
-            Err(error) => unclear(error),
-        }
+        let window = self.config().routing.tmux.resume_probe;
+        let read = blocking(move || {
+            Ok(match ticket::record(&paths) {
+                Ok(Some(record)) => recorded_end(&record, window),
+                // Taken, and its host ended before it could record anything: nothing was started.
+                Ok(None) => never_started(),
+                Err(error) => unread_end(&paths, &error),
+            })
+        });
+        read.await.unwrap_or_else(unclear)
     }
 
     /// Returns how a former agent ended, where its host recorded that.
@@ -342,6 +344,23 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
         Phase::Running { harness } => unclear(format!(
             "the agent (process {harness}) was started, but its session is not found"
         )),
+    }
+}
+
+/// What a record that cannot be read says all the same: a newer version writes phases that this one
+/// does not know, and names the processes where this one finds them.
+fn unread_end(paths: &HostPaths, error: &TicketError) -> Ran {
+    match ticket::recorded_processes(paths).map(|named| named.map(|named| named.left())) {
+        Ok(Some(None)) => Ran::Failed {
+            error: format!(
+                "it ended together with its host, and its record is not understood: {error}"
+            ),
+            reached: Reached::CutOff,
+        },
+        Ok(Some(Some(process))) => unclear(format!(
+            "process {process} of it runs, its session is not found, and its record is not understood: {error}"
+        )),
+        Ok(None) | Err(_) => unclear(error.to_string()),
     }
 }
 
