@@ -1,7 +1,7 @@
 //! Forgetting what nobody needs any more: old payloads, and the files of spawns that are over.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::services::Services;
 use crate::eventlog::Decision;
 use crate::model::{HostPaths, OwnerId, Session};
+use crate::process::blocking;
 use crate::process::ticket::{self, TicketError, TicketState};
 use crate::store::{Acceptance, CursorUpdate, SessionFilter, StoreError};
 
@@ -58,26 +59,34 @@ async fn prune(services: &Services) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn remove_runs(services: &Services) -> Result<(), StoreError> {
+/// Why no files were removed.
+#[derive(Debug, thiserror::Error)]
+enum NotRemoved {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+}
+
+async fn remove_runs(services: &Services) -> Result<(), NotRemoved> {
     let root = services.config.borrow().state.root.clone();
     // The files first: each spawn was recorded before they were made.
-    let Some(found) = blocking(root.clone(), ticket::all).await else {
-        return Ok(());
-    };
+    let listed = root.clone();
+    let found = blocking(move || ticket::all(&listed)).await?;
     let open = services.store.registry().list(SessionFilter::Open).await?;
     let needed: HashSet<OwnerId> = open.into_iter().flat_map(owners).collect();
     let now = services.clock.now();
-    blocking(root, move |root| {
+    blocking(move || {
         let over = found.iter().filter(|owner| !needed.contains(owner));
-        for paths in over.map(|owner| HostPaths::new(root, owner)) {
+        for paths in over.map(|owner| HostPaths::new(&root, owner)) {
             // One that cannot be read keeps its own files, and nobody else's.
             if let Err(error) = remove_if_over(&paths, now) {
                 tracing::warn!("{error}");
             }
         }
-        Ok(())
+        Ok::<(), TicketError>(())
     })
-    .await;
+    .await?;
     Ok(())
 }
 
@@ -118,24 +127,6 @@ fn is_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<bool, TicketError> {
 fn age(path: &Path) -> Option<Duration> {
     let written = std::fs::metadata(path).and_then(|meta| meta.modified());
     written.ok()?.elapsed().ok()
-}
-
-/// Runs file work beside the runtime; what fails is said and left for the next time.
-async fn blocking<R: Send + 'static>(
-    root: PathBuf,
-    work: impl FnOnce(&Path) -> Result<R, TicketError> + Send + 'static,
-) -> Option<R> {
-    match tokio::task::spawn_blocking(move || work(&root)).await {
-        Ok(Ok(done)) => Some(done),
-        Ok(Err(error)) => {
-            tracing::warn!("{error}");
-            None
-        }
-        Err(error) => {
-            tracing::error!("tidying up ended unexpectedly: {error}");
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::model::{
     AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, PromptPassing, Record,
     SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
+use crate::process::blocking;
 use crate::process::identity::{Life, life_in};
 use crate::process::ticket::{self, Revoked, TicketError};
 use crate::runner::{
@@ -147,8 +148,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             recorded_servers,
         };
         self.deduper.hold_fence(claim).await?;
-        if let Err(error) = issue(paths.clone(), spec, attempt.prompt).await {
-            return Ok(Ran::NotRun(Refusal::Answered(error)));
+        let (new, prompt) = (paths.clone(), attempt.prompt);
+        if let Err(error) = blocking(move || ticket::issue(&new, &spec, &prompt)).await {
+            return Ok(Ran::NotRun(Refusal::Answered(error.to_string())));
         }
         let name = &attempt.address.name;
         let renamed = |to: &str| self.log.emit(&records::set_aside(claim, name, to));
@@ -166,13 +168,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(RunnerError::Unanswered(why)) => Ran::NotRun(Refusal::Unanswered(why)),
             Err(error) => Ran::NotRun(Refusal::Answered(error.to_string())),
         };
-        match revoke(paths).await {
+        match blocking(move || ticket::revoke(&paths)).await {
             Ok(Revoked::Won | Revoked::Absent) => Ok(given_up),
             // A host was faster: whatever tmux answered, what it made of the ticket is ours.
             Ok(Revoked::AlreadyTaken) => Ok(self
                 .see_through(&attempt.address.name, &attempt.owner)
                 .await),
-            Err(error) => Ok(unclear(error)),
+            Err(error) => Ok(unclear(error.to_string())),
         }
     }
 
@@ -223,9 +225,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             target: None,
         };
         let paths = HostPaths::new(&self.config().state.root, owner);
-        let ticket =
-            blocking(move || ticket::taken(&paths).map_err(|error| error.to_string())).await;
-        let found = match ticket {
+        let found = match blocking(move || ticket::taken(&paths)).await {
             Ok(Some(spec)) => self.runner.occupant_on(&spec.socket, &address).await,
             // Without the ticket only the configured server can be asked.
             Ok(None) | Err(_) => self.runner.occupant(&address).await,
@@ -254,14 +254,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Err(error) => unread_end(&paths, &error),
             })
         });
-        read.await.unwrap_or_else(unclear)
+        read.await
+            .unwrap_or_else(|error: TicketError| unclear(error.to_string()))
     }
 
     /// Returns how a former agent ended, where its host recorded that.
     pub(super) async fn ending_of(&self, owner: &OwnerId) -> Option<Ending> {
         let paths = HostPaths::new(&self.config().state.root, owner);
-        let record =
-            blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
+        let record = blocking(move || ticket::record(&paths)).await;
         match record.ok()??.phase {
             Phase::Ended { ending, .. } => Some(ending),
             Phase::Starting | Phase::Running { .. } => None,
@@ -302,12 +302,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// Finds out what became of an attempt that another process, or an earlier claim, left behind.
     pub(super) async fn resolve_attempt(&self, name: &SessionName, owner: &OwnerId) -> Ran {
-        match revoke(HostPaths::new(&self.config().state.root, owner)).await {
+        let paths = HostPaths::new(&self.config().state.root, owner);
+        match blocking(move || ticket::revoke(&paths)).await {
             Ok(Revoked::Won | Revoked::Absent) => {
                 Ran::NotRun(Refusal::Answered("its ticket was never taken".to_owned()))
             }
             Ok(Revoked::AlreadyTaken) => self.see_through(name, owner).await,
-            Err(error) => unclear(error),
+            Err(error) => unclear(error.to_string()),
         }
     }
 }
@@ -406,21 +407,4 @@ fn explain(ending: &Ending, screen: &[String]) -> String {
     } else {
         format!("{how}; its screen: {}", screen.join(" | "))
     }
-}
-
-async fn issue(paths: HostPaths, spec: Spec, prompt: String) -> Result<(), String> {
-    blocking(move || ticket::issue(&paths, &spec, &prompt).map_err(|error| error.to_string())).await
-}
-
-async fn revoke(paths: HostPaths) -> Result<Revoked, String> {
-    blocking(move || ticket::revoke(&paths).map_err(|error| error.to_string())).await
-}
-
-/// Runs file work beside the runtime.
-async fn blocking<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R, String> + Send + 'static,
-) -> Result<R, String> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| error.to_string())?
 }

@@ -42,6 +42,9 @@ pub enum TicketError {
         /// The folder.
         path: PathBuf,
     },
+    /// The work on the files broke down.
+    #[error("the work on a ticket broke down: {0}")]
+    BrokenDown(#[from] io::Error),
     /// A file does not hold what it should.
     #[error("reading {}: {source}", path.display())]
     Malformed {
