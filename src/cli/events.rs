@@ -1,6 +1,7 @@
 //! `the-loop events`: asks the log of decisions.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use chrono::Utc;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,9 @@ const TYPES: [Column; 3] = [
     ("LEVEL", Fit::Whole),
     ("MEANING", Fit::Cut(40)),
 ];
+
+/// How often one who follows looks whether somebody still reads: `| head` ends before the log does.
+const LOOK_FOR_READER: Duration = Duration::from_millis(250);
 
 pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
     if args.catalogue && args.json {
@@ -115,12 +119,18 @@ fn follow(
 ) -> Result<Exit, Failure> {
     setup::block_on(async {
         let stop = CancellationToken::new();
-        let interrupted = stop.clone();
+        let (interrupted, unread) = (stop.clone(), stop.clone());
         tokio::spawn(async move {
             // Without the handler, ctrl-c ends the process, which is what it is for.
             if tokio::signal::ctrl_c().await.is_ok() {
                 interrupted.cancel();
             }
+        });
+        tokio::spawn(async move {
+            while !output::reader_is_gone() {
+                tokio::time::sleep(LOOK_FOR_READER).await;
+            }
+            unread.cancel();
         });
         let mut follower = Follower::open(path, filter, Beginning::CurrentFile)?;
         let mut last = VecDeque::new();

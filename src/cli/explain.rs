@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::exit::{Exit, Failure};
 use super::session_state::State;
-use super::status::held_for;
+use super::status::{MAX_ERROR, held_for};
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::open_store;
@@ -15,7 +15,7 @@ use crate::eventlog::{
     self, Advice, Filter, Record, drop_advice, drop_phrase, hold_advice, kind_phrase,
     spawn_advice_of,
 };
-use crate::model::text::count;
+use crate::model::text::{count, one_line};
 use crate::model::{DeliveryId, DeliveryState, DropReason, EventKey, HoldReason, WorkItemRef};
 use crate::store::{QueueFilter, QueueRow, Store};
 
@@ -298,7 +298,7 @@ fn outcome(row: &QueueRow) -> (String, Option<&'static str>) {
     let held = || reason.parse::<HoldReason>().ok().map(hold_advice);
     let remedy = |advice: Option<Advice>| advice.map(|advice| advice.remedy);
     let after = |error: &Option<String>| match error {
-        Some(error) => format!("; the last error: {error}"),
+        Some(error) => format!("; the last error: {}", one_line(error, MAX_ERROR)),
         None => String::new(),
     };
     match row.state {

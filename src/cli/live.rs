@@ -100,6 +100,10 @@ impl Live {
                 let room = terminal_width().unwrap_or(80).saturating_sub(1);
                 screen::last_line(&last_line(standing, Utc::now(), room));
             }
+            PollNews::EndsAtOnce => {
+                // Whatever the terminal does not take by then is in the event log.
+                let _taken = screen::end_within(screen::LAST_WORDS);
+            }
         }
     }
 

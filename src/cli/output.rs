@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use anstream::ColorChoice;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use super::layout::{self, Column};
@@ -40,6 +41,14 @@ fn write_to(mut to: impl Write, text: &str) {
     {
         tracing::warn!("cannot write the output: {error}");
     }
+}
+
+/// Tells whether whoever read stdout has gone, also while there is nothing to write.
+pub(crate) fn reader_is_gone() -> bool {
+    let stdout = std::io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    poll(&mut ends, Some(&Timespec::default())).is_ok() && ends[0].revents().intersects(gone)
 }
 
 /// Writes a value as pretty JSON to stdout.

@@ -57,7 +57,10 @@ fn start(global: &Global, args: &PollStartArgs) -> Result<Exit, Failure> {
         };
         // Decisions are shown while the store is being written, which must not wait for a reader; one
         // run waits at its end. A log file takes everything at once.
-        let patience = (options.run == Run::Forever).then_some(screen::LAST_WORDS);
+        let patience = match options.run {
+            Run::Forever => screen::LAST_WORDS,
+            Run::Once => Duration::MAX,
+        };
         if !args.detached
             && let Err(error) = screen::write_from_thread(global.log_format, patience)
         {

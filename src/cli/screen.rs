@@ -34,7 +34,7 @@ enum Way {
     /// up what is shown and never the daemon.
     Thread {
         waiting: Arc<Waiting>,
-        patience: Option<Duration>,
+        patience: Duration,
     },
     /// The terminal did not take the last words either: nothing is written any more.
     Gone,
@@ -62,11 +62,11 @@ enum Piece {
     Missed(u64),
 }
 
-/// Lets a thread write from here to [`end`], which waits so long for the last words, or for ever.
+/// Lets a thread write from here to [`end`], which waits so long for the last words.
 ///
 /// # Errors
 /// The system has no thread to give; pieces are then written directly.
-pub(super) fn write_from_thread(format: LogFormat, patience: Option<Duration>) -> io::Result<()> {
+pub(super) fn write_from_thread(format: LogFormat, patience: Duration) -> io::Result<()> {
     let waiting = Arc::new(Waiting::default());
     let written = Arc::clone(&waiting);
     thread::Builder::new()
@@ -99,13 +99,18 @@ pub(super) fn last_line(text: &str) {
 
 /// Takes the last line away for good, once all that waits is written.
 pub(super) fn end() -> Taken {
+    end_within(Duration::MAX)
+}
+
+/// The same, and waits no longer than so long.
+pub(super) fn end_within(longest: Duration) -> Taken {
     let mut way = way();
     let ended = match &mut *way {
         Way::Direct(screen) => {
             screen.end();
             return Taken::All;
         }
-        Way::Thread { waiting, patience } => waiting.end(*patience),
+        Way::Thread { waiting, patience } => waiting.end((*patience).min(longest)),
         Way::Gone => Taken::Stuck,
     };
     *way = match ended {
@@ -205,14 +210,13 @@ impl Waiting {
         }
     }
 
-    /// Closes the queue and waits until all of it is written, so long or for ever.
-    fn end(&self, patience: Option<Duration>) -> Taken {
+    /// Closes the queue and waits so long until all of it is written.
+    fn end(&self, patience: Duration) -> Taken {
         self.change(|queue| {
             queue.last_line = None;
             queue.state = State::Closed;
         });
         let writes = |queue: &mut Queue| queue.state != State::Written;
-        let patience = patience.unwrap_or(Duration::MAX);
         let (queue, _) = self
             .changed
             .wait_timeout_while(self.lock(), patience, writes)
@@ -383,14 +387,14 @@ mod tests {
     #[test]
     fn the_end_waits_for_a_thread_that_writes_and_for_no_other() {
         let waiting = Arc::new(Waiting::default());
-        assert_eq!(waiting.end(Some(Duration::from_millis(1))), Taken::Stuck);
+        assert_eq!(waiting.end(Duration::from_millis(1)), Taken::Stuck);
 
         let written = Arc::clone(&waiting);
         let thread = thread::spawn(move || {
             while written.next().is_some() {}
             written.change(|queue| queue.state = State::Written);
         });
-        assert_eq!(waiting.end(None), Taken::All);
+        assert_eq!(waiting.end(Duration::MAX), Taken::All);
         thread.join().unwrap();
     }
 

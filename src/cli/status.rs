@@ -15,7 +15,7 @@ use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockState};
 use crate::daemon::{lock_path, open_store};
 use crate::eventlog::{hold_phrase, kind_phrase};
-use crate::model::text::count;
+use crate::model::text::{count, one_line};
 use crate::model::{DeliveryState, RepoRef};
 use crate::store::{
     Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store, UnreadableSession,
@@ -27,6 +27,8 @@ const LONG: TimeDelta = TimeDelta::seconds(60);
 const LISTED: u32 = 10;
 /// The width of the first column: its longest head.
 const HEAD: usize = 10;
+/// The longest error that is shown; those of tools can be pages, and JSON has all of it.
+pub(super) const MAX_ERROR: usize = 300;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -251,7 +253,8 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     let cycle = status.heartbeat.as_ref();
     let errors = cycle.and_then(|beat| beat.last_cycle.as_ref());
-    lines.extend(errors.iter().flat_map(|cycle| cycle.errors.clone()));
+    let errors = errors.iter().flat_map(|cycle| &cycle.errors);
+    lines.extend(errors.map(|error| one_line(error, MAX_ERROR)));
     for row in status
         .held
         .iter()
@@ -281,7 +284,10 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     }
     for row in &status.abandoned {
         let item = row.item.short();
-        let why = row.error.as_deref().unwrap_or("every attempt failed");
+        let why = one_line(
+            row.error.as_deref().unwrap_or("every attempt failed"),
+            MAX_ERROR,
+        );
         lines.push(format!(
             "{item}: {} was given up: {why} → the-loop events --work-item {item}",
             what(row)

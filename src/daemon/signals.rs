@@ -5,13 +5,17 @@ use std::io::IsTerminal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Cancels `stop` at the first SIGTERM or SIGINT, and ends the process at the second.
+/// Cancels `stop` at the first SIGTERM or SIGINT, and ends the process at the second, once
+/// `last_words` has returned.
 ///
 /// A terminal that is closed under a daemon in the foreground is a SIGTERM too.
 ///
 /// # Errors
 /// When the handlers cannot be installed.
-pub(super) fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
+pub(super) fn stop_on_signal(
+    stop: CancellationToken,
+    last_words: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     // Without a terminal the signal stays as it is: `nohup` has switched it off.
@@ -31,6 +35,7 @@ pub(super) fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
         tracing::warn!(
             "second signal: ending at once; what was under way is taken up at the next start"
         );
+        last_words();
         exit_at_once();
     });
     Ok(())

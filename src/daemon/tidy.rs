@@ -1,15 +1,15 @@
 //! Forgetting what nobody needs any more: old payloads, and the files of spawns that are over.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::services::Services;
 use crate::eventlog::Decision;
-use crate::model::{HostPaths, OwnerId, Record, Session};
-use crate::process::identity::{Life, life_in};
+use crate::model::{HostPaths, OwnerId, Session};
+use crate::process::blocking;
 use crate::process::ticket::{self, TicketError, TicketState};
 use crate::store::{Acceptance, CursorUpdate, SessionFilter, StoreError};
 
@@ -59,25 +59,42 @@ async fn prune(services: &Services) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn remove_runs(services: &Services) -> Result<(), StoreError> {
+/// Why no files were removed.
+#[derive(Debug, thiserror::Error)]
+enum NotRemoved {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Ticket(#[from] TicketError),
+}
+
+async fn remove_runs(services: &Services) -> Result<(), NotRemoved> {
     let root = services.config.borrow().state.root.clone();
     // The files first: each spawn was recorded before they were made.
-    let Some(found) = blocking(root.clone(), ticket::all).await else {
-        return Ok(());
-    };
+    let listed = root.clone();
+    let found = blocking(move || ticket::all(&listed)).await?;
     let open = services.store.registry().list(SessionFilter::Open).await?;
     let needed: HashSet<OwnerId> = open.into_iter().flat_map(owners).collect();
-    blocking(root, move |root| {
+    let now = services.clock.now();
+    blocking(move || {
         let over = found.iter().filter(|owner| !needed.contains(owner));
-        for paths in over.map(|owner| HostPaths::new(root, owner)) {
-            if is_over(&paths)? {
-                ticket::remove(&paths)?;
+        for paths in over.map(|owner| HostPaths::new(&root, owner)) {
+            // One that cannot be read keeps its own files, and nobody else's.
+            if let Err(error) = remove_if_over(&paths, now) {
+                tracing::warn!("{error}");
             }
         }
-        Ok(())
+        Ok::<(), TicketError>(())
     })
-    .await;
+    .await?;
     Ok(())
+}
+
+fn remove_if_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<(), TicketError> {
+    match is_over(paths, now)? {
+        true => ticket::remove(paths),
+        false => Ok(()),
+    }
 }
 
 /// The spawn intents that an open session needs the files of.
@@ -87,11 +104,22 @@ fn owners(session: Session) -> impl Iterator<Item = OwnerId> {
 }
 
 /// Tells whether nothing of a spawn runs, or ever will.
-fn is_over(paths: &HostPaths) -> Result<bool, TicketError> {
+///
+/// An open ticket whose time has passed is revoked, as a host would do that found it: nobody needs
+/// what it holds, and a host that takes it in this moment has it.
+fn is_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<bool, TicketError> {
     Ok(match ticket::state(paths)? {
         TicketState::Revoked => age(&paths.revoked()).is_some_and(|age| age > REVOKED_KEPT),
-        TicketState::Taken => ticket::record(paths)?.is_some_and(|record| has_ended(&record)),
-        TicketState::Open | TicketState::Absent => false,
+        TicketState::Taken => {
+            ticket::recorded_processes(paths)?.is_some_and(|recorded| recorded.left().is_none())
+        }
+        TicketState::Open => {
+            if ticket::open(paths)?.is_some_and(|spec| spec.is_expired(now.timestamp_millis())) {
+                ticket::revoke(paths)?;
+            }
+            false
+        }
+        TicketState::Absent => false,
     })
 }
 
@@ -101,40 +129,21 @@ fn age(path: &Path) -> Option<Duration> {
     written.ok()?.elapsed().ok()
 }
 
-fn has_ended(record: &Record) -> bool {
-    [Some(record.host), record.phase.harness()]
-        .iter()
-        .flatten()
-        .all(|process| life_in(&record.boot, process) == Life::Gone)
-}
-
-/// Runs file work beside the runtime; what fails is said and left for the next time.
-async fn blocking<R: Send + 'static>(
-    root: PathBuf,
-    work: impl FnOnce(&Path) -> Result<R, TicketError> + Send + 'static,
-) -> Option<R> {
-    match tokio::task::spawn_blocking(move || work(&root)).await {
-        Ok(Ok(done)) => Some(done),
-        Ok(Err(error)) => {
-            tracing::warn!("{error}");
-            None
-        }
-        Err(error) => {
-            tracing::error!("tidying up ended unexpectedly: {error}");
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;
 
     use super::*;
     use crate::model::{
-        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Spec, TmuxSocket,
+        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Record, Spec, TmuxSocket,
     };
     use crate::process::identity::{boot_id, own};
+
+    const NOT_AFTER_MS: i64 = 1_800_000_000_000;
+
+    fn at(ms: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(ms).unwrap()
+    }
 
     fn issued(root: &Path) -> HostPaths {
         let owner = OwnerId::mint();
@@ -149,7 +158,7 @@ mod tests {
             argv: vec!["/bin/true".to_owned()],
             env: std::collections::BTreeMap::new(),
             prompt: PromptPassing::None,
-            not_after_ms: 0,
+            not_after_ms: NOT_AFTER_MS,
             grace_ms: 1,
             after_end: AfterEnd::KeepScreen,
         };
@@ -204,8 +213,25 @@ mod tests {
             ("its host has ended", &ended, true),
             ("taken, and not recorded yet", &unrecorded, false),
         ] {
-            assert_eq!(is_over(paths).unwrap(), over, "{name}");
+            let now = at(NOT_AFTER_MS);
+            assert_eq!(is_over(paths, now).unwrap(), over, "{name}");
         }
         assert_eq!(ticket::all(root.path()).unwrap().len(), 6);
+        assert_eq!(ticket::state(&open).unwrap(), TicketState::Open);
+    }
+
+    #[test]
+    fn a_ticket_that_nobody_took_in_its_time_is_revoked_and_keeps_no_environment() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = issued(root.path());
+
+        let now = at(NOT_AFTER_MS + 1);
+        assert!(
+            !is_over(&paths, now).unwrap(),
+            "tmux may still make its session"
+        );
+
+        assert_eq!(ticket::state(&paths).unwrap(), TicketState::Revoked);
+        assert_eq!(std::fs::read(paths.revoked()).unwrap(), b"");
     }
 }

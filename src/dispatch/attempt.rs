@@ -20,8 +20,9 @@ use crate::model::{
     AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, PromptPassing, Record,
     SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
+use crate::process::blocking;
 use crate::process::identity::{Life, life_in};
-use crate::process::ticket::{self, Revoked};
+use crate::process::ticket::{self, Revoked, TicketError};
 use crate::runner::{
     Address, Machine, RunnerError, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxServer,
     Unanswered,
@@ -147,15 +148,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             recorded_servers,
         };
         self.deduper.hold_fence(claim).await?;
-        if let Err(error) = issue(paths.clone(), spec, attempt.prompt).await {
-            return Ok(Ran::NotRun(Refusal::Answered(error)));
+        let (new, prompt) = (paths.clone(), attempt.prompt);
+        if let Err(error) = blocking(move || ticket::issue(&new, &spec, &prompt)).await {
+            return Ok(Ran::NotRun(Refusal::Answered(error.to_string())));
         }
         let name = &attempt.address.name;
         let renamed = |to: &str| self.log.emit(&records::set_aside(claim, name, to));
         let fence = fence(&self.deduper, claim);
         let outcome = self.runner.spawn(&plan, &fence, &renamed).await;
         let given_up = match outcome {
-            Ok(SpawnOutcome::Spawned(pane)) => return Ok(self.watch(&attempt.owner, &pane).await),
+            Ok(SpawnOutcome::Spawned(pane)) => match self.watch(&attempt.owner, &pane).await {
+                Some(ran) => return Ok(ran),
+                None => never_started(),
+            },
             Ok(SpawnOutcome::LiveOccupant) => Ran::Occupied,
             Ok(SpawnOutcome::Unclearable(detail)) => Ran::Unclearable(detail),
             // Whoever goes on with the claim finds the ticket and settles it.
@@ -163,13 +168,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Err(RunnerError::Unanswered(why)) => Ran::NotRun(Refusal::Unanswered(why)),
             Err(error) => Ran::NotRun(Refusal::Answered(error.to_string())),
         };
-        match revoke(paths).await {
+        match blocking(move || ticket::revoke(&paths)).await {
             Ok(Revoked::Won | Revoked::Absent) => Ok(given_up),
-            // The host was faster: whatever tmux answered, the harness is ours and runs.
+            // A host was faster: whatever tmux answered, what it made of the ticket is ours.
             Ok(Revoked::AlreadyTaken) => Ok(self
                 .see_through(&attempt.address.name, &attempt.owner)
                 .await),
-            Err(error) => Ok(unclear(error)),
+            Err(error) => Ok(unclear(error.to_string())),
         }
     }
 
@@ -197,19 +202,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Watches a started harness through its probe window.
-    async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Ran {
+    /// Watches a started harness through its probe window; none where its host is gone and only the
+    /// ticket tells what that had done.
+    async fn watch(&self, owner: &OwnerId, pane: &SpawnedPane) -> Option<Ran> {
         let window = self.config().routing.tmux.resume_probe;
-        match self
-            .runner
-            .survives(owner, pane, window, &*self.clock)
-            .await
-        {
+        let survival = self.runner.survives(owner, pane, window, &*self.clock);
+        Some(match survival.await {
             Survival::Survived(target) => Ran::Up(Some(target)),
             Survival::EndedClean(target) => Ran::EndedClean(Some(target)),
             Survival::Failed { ending, screen } => failed(&ending, &screen),
+            Survival::HostGone => return None,
             Survival::Unknown(why) => unclear(why),
-        }
+        })
     }
 
     /// Finds a harness that took its ticket, on the server that the ticket names, and watches it
@@ -221,16 +225,17 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             target: None,
         };
         let paths = HostPaths::new(&self.config().state.root, owner);
-        let ticket =
-            blocking(move || ticket::taken(&paths).map_err(|error| error.to_string())).await;
-        let found = match ticket {
+        let found = match blocking(move || ticket::taken(&paths)).await {
             Ok(Some(spec)) => self.runner.occupant_on(&spec.socket, &address).await,
             // Without the ticket only the configured server can be asked.
             Ok(None) | Err(_) => self.runner.occupant(&address).await,
         };
         match found {
             Ok(Some(occupant)) if occupant.owner.as_ref() == Some(owner) => {
-                self.watch(owner, &SpawnedPane::from(&occupant)).await
+                match self.watch(owner, &SpawnedPane::from(&occupant)).await {
+                    Some(ran) => ran,
+                    None => self.read_record(owner).await,
+                }
             }
             Ok(_) => self.read_record(owner).await,
             Err(why) => Ran::Unresolved(Unresolved::Unanswered(why)),
@@ -240,21 +245,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Reads from its record how a harness ended that no session shows any more.
     async fn read_record(&self, owner: &OwnerId) -> Ran {
         let paths = HostPaths::new(&self.config().state.root, owner);
-        let record =
-            blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
-        match record {
-            Ok(Some(record)) => recorded_end(&record, self.config().routing.tmux.resume_probe),
-            // Taken, and its host ended before it could record anything: nothing was started.
-            Ok(None) => never_started(),
-            Err(error) => unclear(error),
-        }
+        let window = self.config().routing.tmux.resume_probe;
+        let read = blocking(move || {
+            Ok(match ticket::record(&paths) {
+                Ok(Some(record)) => recorded_end(&record, window),
+                // Taken, and its host ended before it could record anything: nothing was started.
+                Ok(None) => never_started(),
+                Err(error) => unread_end(&paths, &error),
+            })
+        });
+        read.await
+            .unwrap_or_else(|error: TicketError| unclear(error.to_string()))
     }
 
     /// Returns how a former agent ended, where its host recorded that.
     pub(super) async fn ending_of(&self, owner: &OwnerId) -> Option<Ending> {
         let paths = HostPaths::new(&self.config().state.root, owner);
-        let record =
-            blocking(move || ticket::record(&paths).map_err(|error| error.to_string())).await;
+        let record = blocking(move || ticket::record(&paths)).await;
         match record.ok()??.phase {
             Phase::Ended { ending, .. } => Some(ending),
             Phase::Starting | Phase::Running { .. } => None,
@@ -295,12 +302,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// Finds out what became of an attempt that another process, or an earlier claim, left behind.
     pub(super) async fn resolve_attempt(&self, name: &SessionName, owner: &OwnerId) -> Ran {
-        match revoke(HostPaths::new(&self.config().state.root, owner)).await {
+        let paths = HostPaths::new(&self.config().state.root, owner);
+        match blocking(move || ticket::revoke(&paths)).await {
             Ok(Revoked::Won | Revoked::Absent) => {
                 Ran::NotRun(Refusal::Answered("its ticket was never taken".to_owned()))
             }
             Ok(Revoked::AlreadyTaken) => self.see_through(name, owner).await,
-            Err(error) => unclear(error),
+            Err(error) => unclear(error.to_string()),
         }
     }
 }
@@ -337,6 +345,23 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
         Phase::Running { harness } => unclear(format!(
             "the agent (process {harness}) was started, but its session is not found"
         )),
+    }
+}
+
+/// What a record that cannot be read says all the same: a newer version writes phases that this one
+/// does not know, and names the processes where this one finds them.
+fn unread_end(paths: &HostPaths, error: &TicketError) -> Ran {
+    match ticket::recorded_processes(paths).map(|named| named.map(|named| named.left())) {
+        Ok(Some(None)) => Ran::Failed {
+            error: format!(
+                "it ended together with its host, and its record is not understood: {error}"
+            ),
+            reached: Reached::CutOff,
+        },
+        Ok(Some(Some(process))) => unclear(format!(
+            "process {process} of it runs, its session is not found, and its record is not understood: {error}"
+        )),
+        Ok(None) | Err(_) => unclear(error.to_string()),
     }
 }
 
@@ -382,21 +407,4 @@ fn explain(ending: &Ending, screen: &[String]) -> String {
     } else {
         format!("{how}; its screen: {}", screen.join(" | "))
     }
-}
-
-async fn issue(paths: HostPaths, spec: Spec, prompt: String) -> Result<(), String> {
-    blocking(move || ticket::issue(&paths, &spec, &prompt).map_err(|error| error.to_string())).await
-}
-
-async fn revoke(paths: HostPaths) -> Result<Revoked, String> {
-    blocking(move || ticket::revoke(&paths).map_err(|error| error.to_string())).await
-}
-
-/// Runs file work beside the runtime.
-async fn blocking<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R, String> + Send + 'static,
-) -> Result<R, String> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| error.to_string())?
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::DeliveryId;
 use crate::model::text::clean;
+use crate::process::blocking;
 use crate::routing::prompt::INLINE_LIMIT;
 
 /// The folder in a checkout that over-long messages are spilled to.
@@ -40,14 +41,11 @@ pub(super) async fn fit(
         source,
     };
     // Beside the runtime: a checkout may lie on a disk that takes its time.
-    let written = tokio::task::spawn_blocking({
+    let written = blocking({
         let (text, cwd, path) = (text.clone(), cwd.to_owned(), path.clone());
         move || spill(&text, &cwd, &folder, &path)
     });
-    written
-        .await
-        .map_err(|error| failed(error.into()))?
-        .map_err(failed)?;
+    written.await.map_err(failed)?;
     let header = text.lines().next().unwrap_or("[the-loop] message");
     let count = text.chars().count();
     Ok(format!(

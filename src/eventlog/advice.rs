@@ -137,7 +137,7 @@ pub fn hold_advice(reason: HoldReason) -> Advice {
         ),
         HoldReason::StartUnresolved => advice(
             "An agent was started, or may have been, and what became of it cannot be told: its session is not found, say. No second one is started, and it is looked up every 5 seconds.",
-            "The detail in the event log says what is amiss. Where it names a process, look at it and end it yourself: the rest then goes on. Where it names none and it stays: `the-loop sessions reset`.",
+            "The detail in the event log says what is amiss. Where it names a process, look at it and end it yourself: the rest then goes on. Where it names a file that cannot be read: make it readable, or, when you have made sure that no agent of the item runs any more, remove that file.",
         ),
     }
 }

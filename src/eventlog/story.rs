@@ -4,11 +4,18 @@ use super::Record;
 use super::describe::describe;
 use super::phrases::{drop_phrase, hold_phrase, spawn_phrase};
 use super::sentences::Words;
-use crate::model::text::count;
+use crate::model::text::{count, one_line};
 
-/// Says what happened in this step; the reader knows what the story is about.
+/// The longest step; errors of tools can be pages.
+const MAX_STEP: usize = 400;
+
+/// Says what happened in this step, on one line; the reader knows what the story is about.
 #[must_use]
 pub fn tell(record: &Record) -> String {
+    one_line(&sentence(record), MAX_STEP)
+}
+
+fn sentence(record: &Record) -> String {
     let w = Words::new(record);
     let source = &record.source;
     let because = |head: &str, field: &str| match w.get(field) {
@@ -152,6 +159,15 @@ mod tests {
         ] {
             assert_eq!(told(event, fields), expected, "{event}");
         }
+    }
+
+    #[test]
+    fn a_step_is_one_line_whatever_a_tool_said() {
+        let said = told(
+            "dispatch.failed",
+            r#""error":"fatal:\n  no\u001b[2J such","attempt":1,"max_attempts":3"#,
+        );
+        assert_eq!(said, "attempt 1 of 3 failed: fatal: no[2J such");
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
         return Ok(Claimed::Nothing("the ticket is taken or revoked"));
     };
     let parsed = parse(&bytes);
-    let expired = parsed.as_ref().is_ok_and(|spec| now_ms > spec.not_after_ms);
+    let expired = parsed.as_ref().is_ok_and(|spec| spec.is_expired(now_ms));
     let settled = if expired {
         paths.revoked()
     } else {

@@ -49,6 +49,12 @@ pub struct Spec {
 impl Spec {
     /// The version that this program writes.
     pub const VERSION: u32 = 1;
+
+    /// Tells whether the ticket is void by now.
+    #[must_use]
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        now_ms > self.not_after_ms
+    }
 }
 
 /// What becomes of the pane when the harness has ended (`routing.tmux.remainOnExit`).

@@ -4,6 +4,7 @@
 //! means.
 
 pub mod background;
+mod blocking;
 pub mod child;
 pub mod detach;
 pub mod identity;
@@ -18,4 +19,5 @@ pub mod table;
 pub mod table_lock;
 pub mod ticket;
 
+pub use blocking::blocking;
 pub use run::{Command, Completeness, Environment, Error, Output, exec, find_program, run};

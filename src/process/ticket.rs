@@ -9,7 +9,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::model::{HostPaths, OwnerId, PromptPassing, Record, Spec};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::identity::{Life, life_in};
+use crate::model::{BootId, HostPaths, OwnerId, ProcessId, PromptPassing, Record, Spec};
 
 /// Why a file of a spawn could not be written, read or believed.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +42,9 @@ pub enum TicketError {
         /// The folder.
         path: PathBuf,
     },
+    /// The work on the files broke down.
+    #[error("the work on a ticket broke down: {0}")]
+    BrokenDown(#[from] io::Error),
     /// A file does not hold what it should.
     #[error("reading {}: {source}", path.display())]
     Malformed {
@@ -57,6 +64,26 @@ pub enum Revoked {
     AlreadyTaken,
     /// There never was one.
     Absent,
+}
+
+/// The processes that a record names.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct RecordedProcesses {
+    /// The host.
+    pub host: ProcessId,
+    /// The harness, where it was started.
+    pub harness: Option<ProcessId>,
+    /// The boot in which they run.
+    pub boot: BootId,
+}
+
+impl RecordedProcesses {
+    /// Returns one that is not proved gone.
+    #[must_use]
+    pub fn left(&self) -> Option<ProcessId> {
+        let mut all = self.harness.into_iter().chain([self.host]);
+        all.find(|process| life_in(&self.boot, process) != Life::Gone)
+    }
 }
 
 /// Where a ticket stands.
@@ -143,13 +170,25 @@ pub fn state(paths: &HostPaths) -> Result<TicketState, TicketError> {
 ///
 /// When the record cannot be read or understood; that says nothing about the harness.
 pub fn record(paths: &HostPaths) -> Result<Option<Record>, TicketError> {
-    let path = paths.record();
-    match read(&path)? {
-        Some(text) => serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|source| TicketError::Malformed { path, source }),
-        None => Ok(None),
-    }
+    read_json(paths.record())
+}
+
+/// Reads which processes a record names, whatever else a newer version of the program wrote into it.
+///
+/// # Errors
+///
+/// When the record cannot be read or does not name its host; that says nothing about the harness.
+pub fn recorded_processes(paths: &HostPaths) -> Result<Option<RecordedProcesses>, TicketError> {
+    read_json(paths.record())
+}
+
+/// Reads a ticket that nobody has yet.
+///
+/// # Errors
+///
+/// When the ticket cannot be read or understood.
+pub fn open(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
+    read_spec(paths.spec())
 }
 
 /// Reads a ticket that the host took; none where nobody did, or its host had to empty it.
@@ -158,13 +197,7 @@ pub fn record(paths: &HostPaths) -> Result<Option<Record>, TicketError> {
 ///
 /// When the ticket cannot be read or understood.
 pub fn taken(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
-    let path = paths.taken();
-    match read(&path)? {
-        Some(text) if !text.is_empty() => serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|source| TicketError::Malformed { path, source }),
-        Some(_) | None => Ok(None),
-    }
+    read_spec(paths.taken())
 }
 
 /// Returns the spawns that have files below this state root.
@@ -199,6 +232,20 @@ pub fn remove(paths: &HostPaths) -> Result<(), TicketError> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+fn read_json<R: DeserializeOwned>(path: PathBuf) -> Result<Option<R>, TicketError> {
+    read(&path)?.map(|text| parse(path, &text)).transpose()
+}
+
+/// Reads a ticket; none as well where it was emptied.
+fn read_spec(path: PathBuf) -> Result<Option<Spec>, TicketError> {
+    let text = read(&path)?.filter(|text| !text.is_empty());
+    text.map(|text| parse(path, &text)).transpose()
+}
+
+fn parse<R: DeserializeOwned>(path: PathBuf, text: &[u8]) -> Result<R, TicketError> {
+    serde_json::from_slice(text).map_err(|source| TicketError::Malformed { path, source })
 }
 
 /// Reads a whole file; none when it is not there. Links are not followed.

@@ -45,7 +45,7 @@ pub use guard::Guard;
 pub use machine::{LocalMachine, Machine};
 pub use occupant::{Listed, Occupant, OccupantKind};
 pub use probe::{Probe, Remains};
-pub use real::{Access, AttachTarget, RealTmux};
+pub use real::{Access, RealTmux};
 pub use render::{TooLong, arguments};
 pub use screen::last_lines;
 pub use server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};

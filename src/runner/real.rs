@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::model::{TmuxSessionId, TmuxSocket};
+use crate::model::{SessionName, TmuxSocket};
 use crate::process::{self, Command, Environment, run};
 
+use super::command::Target;
 use super::render::arguments;
 use super::server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
 
@@ -82,13 +83,13 @@ impl RealTmux {
 
     /// Returns the command with which a person attaches to a session.
     #[must_use]
-    pub fn attach(&self, socket: &TmuxSocket, target: &AttachTarget, access: Access) -> Command {
+    pub fn attach(&self, socket: &TmuxSocket, session: &SessionName, access: Access) -> Command {
         let mut command = Command::new(&self.binary).args(self.address(socket));
         command = command.args(["attach-session"]);
         if access == Access::ReadOnly {
             command = command.args(["-r"]);
         }
-        command = command.args(["-t", &target.0]);
+        command = command.args(["-t", &Target::Name(session.clone()).render()]);
         let mut set = BTreeMap::new();
         if let Some(folder) = &self.sockets {
             set.insert("TMUX_TMPDIR".into(), folder.into());
@@ -160,22 +161,6 @@ impl RealTmux {
             }
             _ => Listener::Present,
         }
-    }
-}
-
-/// The session that a person attaches to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttachTarget(String);
-
-impl From<&crate::model::SessionName> for AttachTarget {
-    fn from(name: &crate::model::SessionName) -> Self {
-        Self(format!("={name}:"))
-    }
-}
-
-impl From<&TmuxSessionId> for AttachTarget {
-    fn from(id: &TmuxSessionId) -> Self {
-        Self(format!("{id}:"))
     }
 }
 

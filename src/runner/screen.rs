@@ -5,7 +5,7 @@ use crate::model::TmuxSocket;
 use super::command::{Target, TmuxCommand};
 use super::field::{Field, Marker};
 use super::parse::fields_of;
-use super::real::{Access, AttachTarget, RealTmux};
+use super::real::{Access, RealTmux};
 use super::server::{Answer, Listener, TmuxServer, Unanswered};
 use super::spawn::SpawnedPane;
 use super::{Address, Machine, TmuxRunner};
@@ -18,6 +18,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// When tmux does not answer.
     pub async fn capture(&self, address: &Address) -> Result<Option<String>, Unanswered> {
         let (pane, pid) = match &address.target {
+            // After a restart of the machine both its pane's id and its pid may be another one's.
+            Some(target) if target.boot != self.machine.boot() => return Ok(None),
             Some(target) => (Target::Pane(target.pane.clone()), Some(target.host.pid)),
             None => (Target::Name(address.name.clone()), None),
         };
@@ -84,13 +86,13 @@ pub fn last_lines(screen: &str, count: usize) -> Vec<String> {
 
 impl<M: Machine> TmuxRunner<RealTmux, M> {
     /// Returns the command with which a person attaches to the session.
+    ///
+    /// By its name, which is its work item's alone: ids begin anew with every server, so a recorded one
+    /// may be another item's session by now.
     #[must_use]
     pub fn attach_command(&self, address: &Address, access: Access) -> Command {
-        let session = match &address.target {
-            Some(target) => AttachTarget::from(&target.session_id),
-            None => AttachTarget::from(&address.name),
-        };
-        self.tmux.attach(self.socket_of(address), &session, access)
+        let socket = self.socket_of(address);
+        self.tmux.attach(socket, &address.name, access)
     }
 }
 

@@ -24,13 +24,16 @@ pub enum Survival {
     Survived(TmuxTarget),
     /// It ended by itself inside the window with exit code 0: started, and done.
     EndedClean(TmuxTarget),
-    /// It ended inside the window with an error, or never started.
+    /// It ended inside the window with an error, or could not be started.
     Failed {
         /// How.
         ending: Ending,
         /// The last lines of its screen.
         screen: Vec<String>,
     },
+    /// Its host is gone, and left no readable record of having started it. The ticket tells whether it
+    /// may have, and it may be open still.
+    HostGone,
     /// Its host took too long to start it, or did not record how it ended.
     Unknown(String),
 }
@@ -38,8 +41,9 @@ pub enum Survival {
 impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// Waits until the harness of a spawn has run for `window`, or has ended.
     ///
-    /// The window counts from the harness's start, also where another process saw that one. Waits on the host's record and on the harness's process; tmux is only asked for the screen of
-    /// one that failed.
+    /// The window counts from the harness's start, also where another process saw that one. Waits on
+    /// the host's record and on the harness's process; tmux is only asked for the screen of one that
+    /// failed.
     pub async fn survives(
         &self,
         owner: &OwnerId,
@@ -87,16 +91,14 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 .is_none_or(|host| self.machine.life(&boot, &host) == Life::Gone);
             match self.machine.record(owner) {
                 Some(record) if record.phase != Phase::Starting => return Ok(record),
-                _ if host_gone => {
-                    return Err(Survival::Failed {
-                        ending: Ending::Failed("its host ended before it started it".to_owned()),
-                        screen: Vec::new(),
-                    });
-                }
+                _ if host_gone => return Err(Survival::HostGone),
                 _ if Instant::now() >= give_up => {
-                    return Err(Survival::Unknown(
-                        "its host did not start it in time".to_owned(),
-                    ));
+                    let host = pane
+                        .host
+                        .map_or(String::new(), |host| format!(" (process {host})"));
+                    return Err(Survival::Unknown(format!(
+                        "its host{host} did not start it in time"
+                    )));
                 }
                 _ => sleep(TICK).await,
             }

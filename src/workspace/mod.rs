@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::process::blocking;
+
 /// Why there is no directory to work in.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
@@ -32,14 +34,12 @@ pub enum WorkspaceError {
 /// When it does not exist, is no directory, or cannot be entered.
 pub async fn prepare(dir: &Path) -> Result<PathBuf, WorkspaceError> {
     // Beside the runtime: the directory may lie on a disk that takes its time.
-    let checked = tokio::task::spawn_blocking({
-        let dir = dir.to_owned();
-        move || check(&dir)
-    });
-    checked.await.unwrap_or_else(|error| {
+    let path = dir.to_owned();
+    let checked = blocking(move || Ok(check(&path))).await;
+    checked.unwrap_or_else(|source| {
         Err(WorkspaceError::Io {
             path: dir.to_owned(),
-            source: error.into(),
+            source,
         })
     })
 }

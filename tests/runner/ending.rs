@@ -106,12 +106,9 @@ async fn a_person_attaches_to_the_recorded_session_on_its_server() {
 
     let command = runner.attach_command(&it, the_loop::runner::Access::ReadOnly);
 
-    let target = it.target.unwrap();
     let line = command.to_string();
     let socket = rig.tmux.socket();
     assert!(line.contains(&format!("-S {}", socket.display())), "{line}");
-    assert!(
-        line.ends_with(&format!("attach-session -r -t '{}:'", target.session_id)),
-        "{line}"
-    );
+    let words = format!("attach-session -r -t '={}:'", it.name);
+    assert!(line.ends_with(&words), "{line}");
 }

@@ -162,7 +162,9 @@ impl Daemon {
             wake: Arc::clone(&services.wake),
         });
         let stop = CancellationToken::new();
-        signals::stop_on_signal(stop.clone()).map_err(PollError::Signals)?;
+        let told = Arc::clone(&observer);
+        signals::stop_on_signal(stop.clone(), move || told(PollNews::EndsAtOnce))
+            .map_err(PollError::Signals)?;
         Ok(Self {
             services,
             dispatcher,

@@ -40,6 +40,8 @@ pub enum PollNews<'a> {
     Decided(&'a Record),
     /// How things stand, about once a second.
     Standing(&'a Standing),
+    /// It was told to stop twice, and ends as soon as this news is taken.
+    EndsAtOnce,
 }
 
 /// Who is told the news.

@@ -15,6 +15,7 @@ mod pace;
 mod resuming;
 mod starting;
 mod store_failing;
+mod tickets;
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};

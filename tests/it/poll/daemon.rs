@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use the_loop::config::{Config, Environment};
 use the_loop::daemon::{
@@ -246,6 +246,34 @@ fn stop_does_not_wait_for_a_github_that_hangs() {
     let stopped = program.run(&["poll", "stop", "--timeout", "5"]);
     assert_eq!(stopped.code(), 0, "{stopped:?}");
     assert_eq!(running.wait(SOON).code(), 0);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_and_says_so() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let program = hub.program(&scratch);
+    let running = program.start(&["poll", "start"]);
+    wait_for_records(&scratch, "poller.started", 1);
+    hub.started_issue();
+    wait_for_records(&scratch, "session.spawned", 1);
+    let server = scratch.tmux(&["display-message", "-p", "#{pid}"]);
+    let server = Pid::from_raw(server.trim().parse().unwrap()).unwrap();
+    // A delivery under way keeps a daemon that was asked once for as long as tmux may take.
+    kill_process(server, Signal::STOP).unwrap();
+    hub.comment(1, "hello");
+    wait_until("a delivery under way", SOON, || {
+        let status = program.run(&["status", "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout).unwrap();
+        status["inbox"]["claimed"] == json!(1)
+    });
+
+    // Sent until it is answered: two that come at once are one to a process.
+    wait_until("the last words", SOON, || {
+        running.signal(Signal::TERM);
+        running.stderr().contains("second signal: ending at once")
+    });
+
+    assert_eq!(running.wait(SOON).code(), 130);
 }
 
 #[test]

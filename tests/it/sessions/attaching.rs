@@ -20,8 +20,7 @@ fn attach_becomes_tmux_on_exactly_the_recorded_session() {
     let scratch = Scratch::new();
     let world = World::new(&scratch);
     let number = world.started("Attached");
-    let target = world.session(number)["target"].clone();
-    let session_id = target["sessionId"].as_str().unwrap().to_owned();
+    let name = world.name(number);
     let tmux = stand_in(&scratch);
     let World {
         the_loop, github, ..
@@ -34,10 +33,7 @@ fn attach_becomes_tmux_on_exactly_the_recorded_session() {
     let attached = pretend.run(&["sessions", "attach", &short(number)]).ok();
     let words: Vec<&str> = attached.split_whitespace().collect();
     assert_eq!(words[1], "-S", "{attached}");
-    assert_eq!(
-        words[3..],
-        ["attach-session", "-t", &format!("{session_id}:")]
-    );
+    assert_eq!(words[3..], ["attach-session", "-t", &format!("={name}:")]);
     let looking = pretend
         .run(&["sessions", "attach", "--read-only", &short(number)])
         .ok();
@@ -49,6 +45,33 @@ fn attach_becomes_tmux_on_exactly_the_recorded_session() {
     let closed = pretend.run(&["sessions", "attach", &short(number)]);
     assert!(closed.stdout.contains("attach-session -r -t"), "{closed:?}");
     assert!(closed.stderr.contains("read-only"), "{closed:?}");
+}
+
+/// Session and pane ids begin anew with every server, so a recorded one is soon another item's.
+#[test]
+fn nobody_attaches_to_the_session_of_another_item_after_tmux_was_restarted() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let gone = world.started("Gone with its server");
+    scratch.tmux(&["kill-server"]);
+    let other = world.started("First of the next server");
+    let place = |number| {
+        let target = &world.session(number)["target"];
+        (target["sessionId"].clone(), target["pane"].clone())
+    };
+    assert_eq!(place(gone), place(other), "the ids are used again");
+
+    for read_only in [&[][..], &["--read-only"]] {
+        let item = short(gone);
+        let words = [&["sessions", "attach", &item][..], read_only].concat();
+        let refused = world.run(&words);
+        assert_eq!(refused.code(), 1, "{refused:?}");
+        let name = world.name(gone);
+        let said = format!("can't find session: {name}");
+        assert!(refused.stderr.contains(&said), "{refused:?}");
+    }
+    assert_eq!(world.session(gone)["screen"], json!([]));
+    assert_ne!(world.session(other)["screen"], json!([]));
 }
 
 /// A small terminal looks at a session without changing what the agent sees.

@@ -1,8 +1,11 @@
 //! `sessions list` and `show`, `status`, `events`.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
-use super::world::{World, short, spoil};
+use super::world::{World, short, spoil, stop};
 use crate::support::{SOON, Scratch, wait_until};
 
 #[test]
@@ -249,6 +252,33 @@ fn a_reader_that_goes_away_is_no_error() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_follower_ends_with_its_reader_and_a_poller_goes_on() {
+    let scratch = Scratch::new();
+    let world = World::new(&scratch);
+    let number = world.started("Watched for one line");
+    let read_one = |args: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let running = world.the_loop.start_into(args, writer, Stdio::null());
+        let mut line = String::new();
+        BufReader::new(reader).read_line(&mut line).unwrap();
+        (running, line)
+    };
+
+    for format in [&[][..], &["--json"]] {
+        let (following, line) = read_one(&[&["events", "--follow"][..], format].concat());
+        assert_ne!(line, "");
+        assert_eq!(following.wait(SOON).code(), 0, "{format:?}");
+    }
+
+    let (daemon, _) = read_one(&["-v", "poll", "start"]);
+    for text in ["after its reader", "went away"] {
+        world.comment(number, text);
+        world.wait_heard(text);
+    }
+    assert_eq!(stop(daemon).code(), 0);
 }
 
 #[test]

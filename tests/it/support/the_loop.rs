@@ -133,7 +133,6 @@ impl<'a> TheLoop<'a> {
     }
 
     /// Starts a command that writes to what the test holds; its output cannot be read afterwards.
-    #[cfg(target_os = "linux")]
     pub(crate) fn start_into(
         &self,
         args: &[&str],
