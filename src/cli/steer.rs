@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
     use crate::config::Environment;
-    use crate::store::{Store, Tuning};
+    use crate::store::Store;
 
     async fn services(folder: &tempfile::TempDir) -> Services {
         let path = folder.path().join("config.yaml");

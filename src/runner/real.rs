@@ -85,7 +85,8 @@ impl RealTmux {
     #[must_use]
     pub fn attach(&self, socket: &TmuxSocket, session: &SessionName, access: Access) -> Command {
         let mut command = Command::new(&self.binary).args(self.address(socket));
-        command = command.args(["attach-session"]);
+        // Attaching would start a server where none runs, with what its configuration says.
+        command = command.args(["-N", "attach-session"]);
         if access == Access::ReadOnly {
             command = command.args(["-r"]);
         }

@@ -33,7 +33,10 @@ fn attach_becomes_tmux_on_exactly_the_recorded_session() {
     let attached = pretend.run(&["sessions", "attach", &short(number)]).ok();
     let words: Vec<&str> = attached.split_whitespace().collect();
     assert_eq!(words[1], "-S", "{attached}");
-    assert_eq!(words[3..], ["attach-session", "-t", &format!("={name}:")]);
+    assert_eq!(
+        words[3..],
+        ["-N", "attach-session", "-t", &format!("={name}:")]
+    );
     let looking = pretend
         .run(&["sessions", "attach", "--read-only", &short(number)])
         .ok();
