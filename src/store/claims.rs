@@ -250,12 +250,16 @@ async fn take_over(
     held: Reader<'_>,
     held_token: &str,
 ) -> Result<Option<Claim>, Fault> {
-    let lease: i64 = held.get("lease_until")?;
-    if lease > store.now_ms() {
-        let holder = held.process("claim_pid", "claim_start")?;
-        if !is_dead(&holder, &BootId(held.get("claim_boot")?)) {
+    let lease: i64 = match held.present("lease_until") {
+        Ok(lease) => lease,
+        Err(fault) => {
+            let mut conn = store.writer.acquire().await?;
+            put_aside(store, &mut conn, held_token, fault).await?;
             return Ok(None);
         }
+    };
+    if lease > store.now_ms() && !holder_is_dead(held, is_dead) {
+        return Ok(None);
     }
     let token = ClaimToken::mint();
     let mut conn = store.writer.acquire().await?;
@@ -282,6 +286,15 @@ async fn take_over(
     }
 }
 
+/// Whoever cannot be read, or is process 1 of a container, proves nothing: the lease decides.
+fn holder_is_dead(held: Reader<'_>, is_dead: &IsDead<'_>) -> bool {
+    let process = held.process("claim_pid", "claim_start");
+    match (process, held.present("claim_boot")) {
+        (Ok(process), Ok(boot)) => is_dead(&process, &BootId(boot)),
+        _ => false,
+    }
+}
+
 /// Reads what was just claimed. Where the database fails between the two, nobody works on the claim,
 /// and it is taken over when its lease ends.
 async fn read_or_put_aside(
@@ -302,23 +315,37 @@ async fn read_or_put_aside(
             .await?;
             Ok(Tried::Nothing)
         }
-        Err(Fault::Row { table, id, detail }) => {
-            let error = format!("row {id} of {table} cannot be read: {detail}");
-            tracing::error!("a delivery is put aside, those behind it pass: {error}");
-            sqlx::query(
-                "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
-                 claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
-            )
-            .bind(token.as_str())
-            .bind(error)
-            // Looked at again now and then: a newer version may read it.
-            .bind(store.longest_wait_end_ms())
-            .execute(conn)
-            .await?;
+        Err(fault) => {
+            put_aside(store, conn, token.as_str(), fault).await?;
             Ok(Tried::PutAside)
         }
-        Err(fault) => Err(fault),
     }
+}
+
+/// Lets a delivery that cannot be read lie, whoever holds it: what comes behind it passes. Any other
+/// fault is handed back.
+async fn put_aside(
+    store: &Store,
+    conn: &mut SqliteConnection,
+    token: &str,
+    fault: Fault,
+) -> Result<(), Fault> {
+    let Fault::Row { table, id, detail } = fault else {
+        return Err(fault);
+    };
+    let error = format!("row {id} of {table} cannot be read: {detail}");
+    tracing::error!("a delivery is put aside, those behind it pass: {error}");
+    sqlx::query(
+        "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
+         claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
+    )
+    .bind(token)
+    .bind(error)
+    // Looked at again now and then: a newer version may read it.
+    .bind(store.longest_wait_end_ms())
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Extends the lease, in the transaction of what it protects.
