@@ -201,7 +201,7 @@ impl Queue {
 
     /// Gives what other versions of the program gave up a full budget again, once per version
     /// (AC11), and says so of each just before the commit. First spawns stay given up, and so does a
-    /// paste that may still take effect.
+    /// paste that may still take effect; and so does a command, which was meant for the agent of then.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was re-armed.
@@ -223,7 +223,8 @@ impl Queue {
         let now = self.store.now_ms();
         let wanted = sqlx::query(
             "SELECT d.id, w.ref, e.key FROM deliveries d JOIN events e ON e.id = d.event_id \
-             JOIN work_items w ON w.id = d.item_id WHERE d.state = 'abandoned' AND d.by_hand = 0 \
+             JOIN work_items w ON w.id = d.item_id WHERE d.state = 'abandoned' AND d.class = 'event' \
+             AND d.by_hand = 0 \
              AND COALESCE(d.intent_expires_at, 0) < $2 AND NOT EXISTS (SELECT 1 FROM give_ups g \
              WHERE g.delivery_id = d.id AND g.version = $1) ORDER BY d.id",
         );
