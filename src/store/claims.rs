@@ -35,7 +35,7 @@ macro_rules! due {
         )
     };
 }
-pub(super) use {due, longest_wait_ms};
+pub(super) use longest_wait_ms;
 
 /// More unreadable rows than this are left for the next call.
 const TRIES: usize = 16;
@@ -48,20 +48,21 @@ pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 /// tried again, unless `d` is what a spawn under way carries; its item's session, if open, is this
 /// host's, and not being spawned for another delivery that still waits.
 ///
-/// A stop that tmux has not answered must not be overtaken by what would start the agent anew; only a
-/// start that failed, or what was put aside and has no reason, makes nobody wait. A spawn whose own delivery is
+/// A stop that tmux has not answered must not be overtaken by what would start the agent anew, nor a
+/// start that failed by an event, which would start the agent without what the start says. Such a
+/// start makes no later command wait, and what was put aside and has no reason makes nobody. A spawn whose own delivery is
 /// settled blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
     () => {
         "d.state IN ('pending', 'held') \
          AND NOT EXISTS (SELECT 1 FROM deliveries c WHERE c.item_id = d.item_id AND c.claim_lead = 1) \
-         AND ((NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
-         AND e.number < d.number AND e.state IN ('pending', 'held') \
-         AND (e.state = 'pending' OR (e.class = 'event' AND e.reason IS NOT NULL))) \
+         AND ((NOT EXISTS (SELECT 1 FROM deliveries e WHERE d.class = 'event' AND e.item_id = d.item_id \
+         AND e.class = 'event' AND e.number < d.number AND e.state IN ('pending', 'held') \
+         AND (e.state = 'pending' OR e.reason IS NOT NULL)) \
          AND NOT EXISTS (SELECT 1 FROM deliveries h WHERE h.item_id = d.item_id AND h.class = 'control' \
-         AND h.id <> d.id AND h.state IN ('pending', 'held') \
-         AND (h.state = 'pending' OR h.reason <> 'start-retry') \
-         AND (d.class = 'event' OR h.number < d.number))) \
+         AND h.state IN ('pending', 'held') \
+         AND ((d.class = 'event' AND (h.state = 'pending' OR h.reason IS NOT NULL)) \
+         OR (h.number < d.number AND (h.state = 'pending' OR h.reason <> 'start-retry'))))) \
          OR EXISTS (SELECT 1 FROM sessions o WHERE o.item_id = d.item_id AND o.status = 'spawning' \
          AND o.boot_delivery = d.id)) \
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = d.item_id AND s.status <> 'closed' \
