@@ -5,7 +5,6 @@ use sqlx::SqliteConnection;
 use super::effects::not_being_spawned;
 use super::error::Fault;
 use super::inbox::Disposition;
-use super::items;
 use super::rows::{Reader, ms};
 use super::waiting::{self, Waiting};
 use crate::model::{
@@ -72,8 +71,13 @@ pub(super) async fn follow(conn: &mut SqliteConnection, item_id: i64) -> Result<
         let Some(bound) = bound else {
             return Ok(at);
         };
-        match items::by_key(conn, &bound).await? {
-            Some(target) => at = target.id,
+        // Its number alone: a target that cannot be read must not hold up what is said to others.
+        let target = sqlx::query_scalar("SELECT id FROM work_items WHERE ref_key = $1")
+            .bind(bound.key())
+            .fetch_optional(&mut *conn)
+            .await?;
+        match target {
+            Some(target) => at = target,
             None => return Ok(at),
         }
     }

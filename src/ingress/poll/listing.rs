@@ -103,7 +103,7 @@ impl RepoCycle<'_> {
                 Err(error) => Self::hold_back(&mut held, error)?,
             }
         }
-        self.accept_items(items, Vec::new()).await?;
+        self.accept_items(&items, &mut held).await?;
         if reading == Reading::First {
             self.begin_lists(server_time).await?;
         }
@@ -152,27 +152,35 @@ impl RepoCycle<'_> {
         server_time: DateTime<Utc>,
     ) -> Result<(), StepError> {
         for row in self.poller.store.ledger().open_items_of(self.repo).await? {
-            if listed.contains(&row.item.number()) || !self.matters(&row).await? {
+            if listed.contains(&row.item.number()) {
                 continue;
             }
             let what = format!("{} missing", row.item.key());
-            let sighting = match self.fate(&row).await {
-                Ok(Fate::There(issue)) => self.issue_sighting(&issue, server_time).await,
-                Ok(Fate::Over) => Ok(Some(over(&row, server_time))),
-                Err(error) => Err(error),
-            };
-            match sighting {
-                Ok(sighting) => {
-                    self.poller.failures.worked(&what);
-                    self.accept_items(sighting.into_iter().collect(), Vec::new())
-                        .await?;
-                }
+            match self.ask_about(&row, server_time).await {
+                Ok(()) => self.poller.failures.worked(&what),
                 Err(error) if error.ends_the_step() => return Err(error),
                 // Not found can also mean not visible: that ends nobody's agent.
                 Err(error) => self.item_problem(&what, &row.item, &error),
             }
         }
         Ok(())
+    }
+
+    async fn ask_about(
+        &mut self,
+        row: &ItemRow,
+        server_time: DateTime<Utc>,
+    ) -> Result<(), StepError> {
+        if !self.matters(row).await? {
+            return Ok(());
+        }
+        let sighting = match self.fate(row).await? {
+            Fate::There(issue) => self.issue_sighting(&issue, server_time).await?,
+            Fate::Over => Some(over(row, server_time)),
+        };
+        let mut held = None;
+        self.accept_items(sighting.as_slice(), &mut held).await?;
+        held.map_or(Ok(()), Err)
     }
 
     async fn matters(&self, row: &ItemRow) -> Result<bool, StepError> {
