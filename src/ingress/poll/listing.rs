@@ -106,6 +106,8 @@ impl RepoCycle<'_> {
         self.accept_items(&items, &mut held).await?;
         if reading == Reading::First {
             self.begin_lists(server_time).await?;
+            // Whichever concern us now were none of our business before.
+            self.read_pulls_again().await?;
         }
         // A part of a list proves nothing about what is not in it. The first list of another label
         // or policy lacks what only the last one armed.
