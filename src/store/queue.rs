@@ -255,12 +255,18 @@ impl Queue {
 
     /// Tries a given-up delivery again because a person says so; returns whether it was given up.
     ///
+    /// Rows that were told as one message are tried again as one: each alone would find the token of
+    /// that message, and count as said with it.
+    ///
     /// # Errors
     /// When the database cannot be written.
     pub async fn retry(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
         sqlx::query(
             "UPDATE deliveries SET state = 'pending', attempts = 0, by_hand = 0, reason = NULL, \
-             next_at = $2, settled_at = NULL WHERE id = $1 AND state IN ('abandoned', 'skipped') \
+             next_at = $2, settled_at = NULL WHERE state IN ('abandoned', 'skipped') \
+             AND id IN (SELECT m.id FROM deliveries w JOIN deliveries m ON m.item_id = w.item_id \
+             AND (m.id = w.id OR m.batch = w.batch) WHERE w.id = $1 \
+             AND w.state IN ('abandoned', 'skipped')) \
              AND event_id IN (SELECT e.id FROM events e WHERE e.payload IS NOT NULL)",
         )
         .bind(delivery.0)
