@@ -117,8 +117,8 @@ async fn insert_event(
         ),
     };
     let row = sqlx::query(
-        "INSERT INTO events (key, object, kind, source, guid, actor, group_key, payload, occurred_at, \
-         received_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+        "INSERT INTO events (key, object, kind, source, guid, actor, payload, occurred_at, \
+         received_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
          ON CONFLICT (key) DO NOTHING RETURNING id",
     )
     .bind(event.key.as_str())
@@ -127,7 +127,6 @@ async fn insert_event(
     .bind(arriving.source.as_str())
     .bind(arriving.guid)
     .bind(event.actor.as_ref().map(Login::as_str))
-    .bind(group_key(event))
     .bind(payload)
     .bind(ms(event.occurred_at))
     .bind(arriving.now)
