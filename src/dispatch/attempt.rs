@@ -112,15 +112,6 @@ pub(super) enum Refusal {
     Answered(String),
 }
 
-impl Refusal {
-    pub(super) fn into_text(self) -> String {
-        match self {
-            Self::Unanswered(why) => why.to_string(),
-            Self::Answered(text) => text,
-        }
-    }
-}
-
 /// How long to wait before an unresolved attempt is looked at again.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 

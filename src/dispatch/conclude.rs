@@ -268,9 +268,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let say = || self.write_down(&said);
             let release = match (claim.class, failure.step) {
                 // A command that comes meanwhile need not wait for it.
-                (Class::Control, Step::FirstSpawn) if claim.attempts() < most => {
-                    Release::RetryStart { at }
-                }
+                (Class::Control, Step::FirstSpawn) => Release::RetryStart { at },
                 _ => Release::Retry { at },
             };
             self.deduper.release_saying(claim, release, say).await?;

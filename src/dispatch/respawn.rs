@@ -12,7 +12,7 @@ use crate::harness::Harness;
 use crate::model::{
     Ending, HarnessSessionId, OwnerId, Repeat, RespawnAttempt, Session, SessionName, TmuxTarget,
 };
-use crate::runner::{Machine, Probe, TmuxServer, Unanswered};
+use crate::runner::{Machine, Probe, TmuxServer};
 use crate::store::{Claim, NewAttempt, Registered, SessionChange};
 use crate::workspace;
 
@@ -170,7 +170,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let attempt = NewAttempt {
             owner: owner.clone(),
             harness_session_id: session.harness_session_id.clone(),
-            resumed: conversation == Conversation::Resumed,
             boot_delivery: boot,
         };
         self.registry
@@ -230,13 +229,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Conclusion::failed(Step::Delivery, error))
             }
-            Ran::NotRun(Refusal::Unanswered(why @ Unanswered::Silent { .. })) => {
+            Ran::NotRun(Refusal::Unanswered(why)) => {
                 self.registry.abandon_attempt(claim, id).await?;
                 Ok(Self::unanswered(&why))
             }
-            Ran::NotRun(refusal) => {
+            Ran::NotRun(Refusal::Answered(error)) => {
                 self.registry.abandon_attempt(claim, id).await?;
-                Ok(Conclusion::failed(Step::Delivery, refusal.into_text()))
+                Ok(Conclusion::failed(Step::Delivery, error))
             }
             Ran::Unresolved(why) => Ok(Self::unresolved(claim, why)),
         }

@@ -35,7 +35,7 @@ macro_rules! due {
         )
     };
 }
-pub(super) use {due, longest_wait_ms};
+pub(super) use longest_wait_ms;
 
 /// More unreadable rows than this are left for the next call.
 const TRIES: usize = 16;
@@ -48,20 +48,21 @@ pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 /// tried again, unless `d` is what a spawn under way carries; its item's session, if open, is this
 /// host's, and not being spawned for another delivery that still waits.
 ///
-/// A stop that tmux has not answered must not be overtaken by what would start the agent anew; only a
-/// start that failed, or what was put aside and has no reason, makes nobody wait. A spawn whose own delivery is
+/// A stop that tmux has not answered must not be overtaken by what would start the agent anew, nor a
+/// start that failed by an event, which would start the agent without what the start says. Such a
+/// start makes no later command wait, and what was put aside and has no reason makes nobody. A spawn whose own delivery is
 /// settled blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
     () => {
         "d.state IN ('pending', 'held') \
          AND NOT EXISTS (SELECT 1 FROM deliveries c WHERE c.item_id = d.item_id AND c.claim_lead = 1) \
-         AND ((NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = d.item_id AND e.class = d.class \
-         AND e.number < d.number AND e.state IN ('pending', 'held') \
-         AND (e.state = 'pending' OR (e.class = 'event' AND e.reason IS NOT NULL))) \
+         AND ((NOT EXISTS (SELECT 1 FROM deliveries e WHERE d.class = 'event' AND e.item_id = d.item_id \
+         AND e.class = 'event' AND e.number < d.number AND e.state IN ('pending', 'held') \
+         AND (e.state = 'pending' OR e.reason IS NOT NULL)) \
          AND NOT EXISTS (SELECT 1 FROM deliveries h WHERE h.item_id = d.item_id AND h.class = 'control' \
-         AND h.id <> d.id AND h.state IN ('pending', 'held') \
-         AND (h.state = 'pending' OR h.reason <> 'start-retry') \
-         AND (d.class = 'event' OR h.number < d.number))) \
+         AND h.state IN ('pending', 'held') \
+         AND ((d.class = 'event' AND (h.state = 'pending' OR h.reason IS NOT NULL)) \
+         OR (h.number < d.number AND (h.state = 'pending' OR h.reason <> 'start-retry'))))) \
          OR EXISTS (SELECT 1 FROM sessions o WHERE o.item_id = d.item_id AND o.status = 'spawning' \
          AND o.boot_delivery = d.id)) \
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = d.item_id AND s.status <> 'closed' \
@@ -250,12 +251,16 @@ async fn take_over(
     held: Reader<'_>,
     held_token: &str,
 ) -> Result<Option<Claim>, Fault> {
-    let lease: i64 = held.get("lease_until")?;
-    if lease > store.now_ms() {
-        let holder = held.process("claim_pid", "claim_start")?;
-        if !is_dead(&holder, &BootId(held.get("claim_boot")?)) {
+    let lease: i64 = match held.present("lease_until") {
+        Ok(lease) => lease,
+        Err(fault) => {
+            let mut conn = store.writer.acquire().await?;
+            put_aside(store, &mut conn, held_token, fault).await?;
             return Ok(None);
         }
+    };
+    if lease > store.now_ms() && !holder_is_dead(held, is_dead) {
+        return Ok(None);
     }
     let token = ClaimToken::mint();
     let mut conn = store.writer.acquire().await?;
@@ -282,6 +287,15 @@ async fn take_over(
     }
 }
 
+/// Whoever cannot be read, or is process 1 of a container, proves nothing: the lease decides.
+fn holder_is_dead(held: Reader<'_>, is_dead: &IsDead<'_>) -> bool {
+    let process = held.process("claim_pid", "claim_start");
+    match (process, held.present("claim_boot")) {
+        (Ok(process), Ok(boot)) => is_dead(&process, &BootId(boot)),
+        _ => false,
+    }
+}
+
 /// Reads what was just claimed. Where the database fails between the two, nobody works on the claim,
 /// and it is taken over when its lease ends.
 async fn read_or_put_aside(
@@ -302,23 +316,37 @@ async fn read_or_put_aside(
             .await?;
             Ok(Tried::Nothing)
         }
-        Err(Fault::Row { table, id, detail }) => {
-            let error = format!("row {id} of {table} cannot be read: {detail}");
-            tracing::error!("a delivery is put aside, those behind it pass: {error}");
-            sqlx::query(
-                "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
-                 claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
-            )
-            .bind(token.as_str())
-            .bind(error)
-            // Looked at again now and then: a newer version may read it.
-            .bind(store.longest_wait_end_ms())
-            .execute(conn)
-            .await?;
+        Err(fault) => {
+            put_aside(store, conn, token.as_str(), fault).await?;
             Ok(Tried::PutAside)
         }
-        Err(fault) => Err(fault),
     }
+}
+
+/// Lets a delivery that cannot be read lie, whoever holds it: what comes behind it passes. Any other
+/// fault is handed back.
+async fn put_aside(
+    store: &Store,
+    conn: &mut SqliteConnection,
+    token: &str,
+    fault: Fault,
+) -> Result<(), Fault> {
+    let Fault::Row { table, id, detail } = fault else {
+        return Err(fault);
+    };
+    let error = format!("row {id} of {table} cannot be read: {detail}");
+    tracing::error!("a delivery is put aside, those behind it pass: {error}");
+    sqlx::query(
+        "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
+         claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
+    )
+    .bind(token)
+    .bind(error)
+    // Looked at again now and then: a newer version may read it.
+    .bind(store.longest_wait_end_ms())
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Extends the lease, in the transaction of what it protects.

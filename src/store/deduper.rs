@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
-use super::claims::{self, IsDead, due, free};
+use super::claims::{self, IsDead, free};
 use super::effects::{self, SessionChange, not_being_spawned};
 use super::enqueue::{closed_group, delivery_ids, group_key};
 use super::error::Fault;
@@ -31,8 +31,7 @@ pub enum Fence {
     /// The claim holds; the next mutation may follow.
     Go,
     /// The claim holds, but a command for the item waits: an event's work stops here and makes way.
-    /// Not said during a first spawn, which the command waits for, nor for a command that could not
-    /// be claimed yet.
+    /// Not said during a first spawn, which the command waits for.
     ControlWaits,
 }
 
@@ -114,18 +113,14 @@ impl Deduper {
     }
 
     async fn fence(&self, claim: &Claim) -> Result<Fence, Fault> {
-        let row = sqlx::query(concat!(
+        let row = sqlx::query(
             "SELECT d.id, d.lease_until, (SELECT COUNT(*) FROM deliveries c \
-             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' AND ",
-            due!("c.next_at"),
-            " AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.item_id = c.item_id \
-             AND e.class = 'control' AND e.number < c.number AND e.state = 'pending') \
+             WHERE c.item_id = d.item_id AND c.class = 'control' AND c.state = 'pending' \
              AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = c.item_id \
              AND s.status = 'spawning')) AS waiting \
-             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1"
-        ))
+             FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1",
+        )
         .bind(claim.token.as_str())
-        .bind(self.store.now_ms())
         .fetch_optional(&self.store.readers)
         .await?;
         let row = row.ok_or(Fault::Lost(claim.first().id))?;

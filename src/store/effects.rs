@@ -38,8 +38,6 @@ pub struct NewAttempt {
     pub owner: OwnerId,
     /// The conversation that it resumes, or the fresh one that it starts.
     pub harness_session_id: HarnessSessionId,
-    /// Whether it resumes the recorded conversation.
-    pub resumed: bool,
     /// The delivery that its prompt carries.
     pub boot_delivery: DeliveryId,
 }
@@ -112,7 +110,7 @@ pub(super) async fn register(
         "UPDATE sessions SET status = CASE WHEN status = 'spawning' THEN 'active' ELSE status END, \
          status_since = CASE WHEN status = 'spawning' THEN $4 ELSE status_since END, owner = $2, \
          harness_session_id = $3, registered_at = $4, attempt_owner = NULL, \
-         attempt_harness_session_id = NULL, attempt_resumed = NULL, attempt_boot_delivery = NULL \
+         attempt_harness_session_id = NULL, attempt_boot_delivery = NULL \
          WHERE id = $1 AND status <> 'closed'",
     )
     .bind(session)
@@ -167,13 +165,12 @@ pub(super) async fn begin_attempt(
     attempt: &NewAttempt,
 ) -> Result<(), Fault> {
     let done = sqlx::query(
-        "UPDATE sessions SET attempt_owner = $2, attempt_harness_session_id = $3, attempt_resumed = $4, \
-         attempt_boot_delivery = $5 WHERE id = $1 AND status IN ('active', 'paused')",
+        "UPDATE sessions SET attempt_owner = $2, attempt_harness_session_id = $3, \
+         attempt_boot_delivery = $4 WHERE id = $1 AND status IN ('active', 'paused')",
     )
     .bind(session)
     .bind(attempt.owner.as_str())
     .bind(attempt.harness_session_id.as_str())
-    .bind(i64::from(attempt.resumed))
     .bind(attempt.boot_delivery.0)
     .execute(conn)
     .await?;
@@ -190,7 +187,7 @@ pub(super) async fn abandon_attempt(
         .await?;
     sqlx::query(
         "UPDATE sessions SET attempt_owner = NULL, attempt_harness_session_id = NULL, \
-         attempt_resumed = NULL, attempt_boot_delivery = NULL WHERE id = $1",
+         attempt_boot_delivery = NULL WHERE id = $1",
     )
     .bind(session)
     .execute(conn)
@@ -235,7 +232,7 @@ async fn wake_paused(conn: &mut SqliteConnection, session: i64, now: i64) -> Res
 async fn close(conn: &mut SqliteConnection, session: i64, now: i64) -> Result<(), Fault> {
     sqlx::query(
         "UPDATE sessions SET status = 'closed', status_since = $2, closed_at = $2, attempt_owner = NULL, \
-         attempt_harness_session_id = NULL, attempt_resumed = NULL, attempt_boot_delivery = NULL WHERE id = $1 AND status <> 'closed'",
+         attempt_harness_session_id = NULL, attempt_boot_delivery = NULL WHERE id = $1 AND status <> 'closed'",
     )
     .bind(session)
     .bind(now)

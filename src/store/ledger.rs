@@ -139,10 +139,18 @@ impl Ledger {
         self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
     }
 
+    /// Reads rows; one that cannot be read is said and left out, so that it stops no other.
     fn read(&self, rows: Result<Vec<SqliteRow>, sqlx::Error>) -> Result<Vec<ItemRow>, StoreError> {
-        rows.map_err(Fault::from)
-            .and_then(|rows| rows.iter().map(rows::item).collect())
-            .map_err(self.store.explain("reading work items"))
+        let explain = self.store.explain("reading work items");
+        let rows = rows.map_err(|error| explain(error.into()))?;
+        let readable = |row| match rows::item(row) {
+            Ok(item) => Some(item),
+            Err(fault) => {
+                tracing::warn!("left out: {}", explain(fault));
+                None
+            }
+        };
+        Ok(rows.iter().filter_map(readable).collect())
     }
 
     /// Returns how far a polled list was read.

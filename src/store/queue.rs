@@ -98,6 +98,12 @@ pub(super) const NOT_DONE: &str = "SELECT 0 AS id, d.state, COUNT(*) AS count, \
      WHERE c.claim_token IS NOT NULL UNION ALL SELECT 0 AS id, 'abandoned', COUNT(*), 0 \
      FROM deliveries a WHERE a.state = 'abandoned'";
 
+const WANTED_AGAIN: &str = "SELECT d.id, w.ref, e.key FROM deliveries d \
+     JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
+     WHERE d.state = 'abandoned' AND d.class = 'event' AND d.by_hand = 0 \
+     AND COALESCE(d.intent_expires_at, 0) < $2 AND NOT EXISTS (SELECT 1 FROM give_ups g \
+     WHERE g.delivery_id = d.id AND g.version = $1) ORDER BY d.id";
+
 macro_rules! queue_columns {
     () => {
         "SELECT d.id, w.ref, e.key, e.kind, e.actor, d.class, d.state, d.reason, d.error, d.attempts, \
@@ -209,7 +215,7 @@ impl Queue {
 
     /// Gives what other versions of the program gave up a full budget again, once per version
     /// (AC11), and says so of each just before the commit. First spawns stay given up, and so does a
-    /// paste that may still take effect.
+    /// paste that may still take effect; and so does a command, which was meant for the agent of then.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was re-armed.
@@ -229,14 +235,14 @@ impl Queue {
         say: impl FnMut(&Rearmed) + Send,
     ) -> Result<Vec<Rearmed>, Fault> {
         let now = self.store.now_ms();
-        let wanted = sqlx::query(
-            "SELECT d.id, w.ref, e.key FROM deliveries d JOIN events e ON e.id = d.event_id \
-             JOIN work_items w ON w.id = d.item_id WHERE d.state = 'abandoned' AND d.by_hand = 0 \
-             AND COALESCE(d.intent_expires_at, 0) < $2 AND NOT EXISTS (SELECT 1 FROM give_ups g \
-             WHERE g.delivery_id = d.id AND g.version = $1) ORDER BY d.id",
-        );
+        let wanted = || sqlx::query(WANTED_AGAIN).bind(running).bind(now);
+        // Every start looks, and nearly none finds any: only then is there something to write.
+        let found = wanted().fetch_optional(&self.store.readers).await?;
+        if found.is_none() {
+            return Ok(Vec::new());
+        }
         let mut tx = self.store.begin().await?;
-        let rows = wanted.bind(running).bind(now).fetch_all(&mut *tx).await?;
+        let rows = wanted().fetch_all(&mut *tx).await?;
         let mut rearmed = Vec::new();
         for row in &rows {
             let row = Reader::new(row, "deliveries")?;
@@ -262,12 +268,18 @@ impl Queue {
 
     /// Tries a given-up delivery again because a person says so; returns whether it was given up.
     ///
+    /// Rows that were told as one message are tried again as one: each alone would find the token of
+    /// that message, and count as said with it.
+    ///
     /// # Errors
     /// When the database cannot be written.
     pub async fn retry(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
         sqlx::query(
             "UPDATE deliveries SET state = 'pending', attempts = 0, by_hand = 0, reason = NULL, \
-             next_at = $2, settled_at = NULL WHERE id = $1 AND state IN ('abandoned', 'skipped') \
+             next_at = $2, settled_at = NULL WHERE state IN ('abandoned', 'skipped') \
+             AND id IN (SELECT m.id FROM deliveries w JOIN deliveries m ON m.item_id = w.item_id \
+             AND (m.id = w.id OR m.batch = w.batch) WHERE w.id = $1 \
+             AND w.state IN ('abandoned', 'skipped')) \
              AND event_id IN (SELECT e.id FROM events e WHERE e.payload IS NOT NULL)",
         )
         .bind(delivery.0)

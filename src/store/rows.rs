@@ -62,12 +62,21 @@ impl<'r> Reader<'r> {
         self.row.try_get(column).map_err(|error| self.bad(error))
     }
 
+    /// Reads a column that may be NULL and must not be here: NULL reads as 0, or as an empty text.
+    pub(super) fn present<T>(&self, column: &str) -> Result<T, Fault>
+    where
+        T: Decode<'r, Sqlite> + Type<Sqlite>,
+    {
+        self.get::<Option<T>>(column)?
+            .ok_or_else(|| self.bad(format!("{column}: is missing")))
+    }
+
     pub(super) fn flag(&self, column: &str) -> Result<bool, Fault> {
         Ok(self.get::<i64>(column)? != 0)
     }
 
     pub(super) fn number(&self, column: &str) -> Result<u64, Fault> {
-        u64::try_from(self.get::<i64>(column)?)
+        u64::try_from(self.present::<i64>(column)?)
             .map_err(|error| self.bad(format!("{column}: {error}")))
     }
 

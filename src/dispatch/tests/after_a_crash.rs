@@ -131,7 +131,6 @@ pub(super) async fn begin_respawn(
     world.store.deduper().begin_attempt(claim).await.unwrap();
     let attempt = NewAttempt {
         owner: OwnerId::mint(),
-        resumed: conversation == session.harness_session_id,
         harness_session_id: conversation,
         boot_delivery: claim.message(),
     };

@@ -3,7 +3,6 @@
 //! Nothing but the number is known of them, and no list shows what does not change.
 
 use super::repo::{RepoCycle, StepError};
-use crate::store::ItemRow;
 
 impl RepoCycle<'_> {
     /// Asks about each item that GitHub has not shown yet. It comes before the pull requests, all of
@@ -20,20 +19,13 @@ impl RepoCycle<'_> {
             if !self.poller.failures.may_ask(&what, self.poller.clock.now()) {
                 continue;
             }
-            match self.first_sight(row).await {
+            let server_time = self.server_time(None);
+            match self.ask_about(row, server_time).await {
                 Ok(()) => self.poller.failures.worked(&what),
                 Err(error) if error.ends_the_step() => return Err(error),
                 Err(error) => self.item_problem(&what, &row.item, &error),
             }
         }
-        Ok(())
-    }
-
-    async fn first_sight(&mut self, row: &ItemRow) -> Result<(), StepError> {
-        let server_time = self.server_time(None);
-        let sighting = self.sighting_of(row, server_time).await?;
-        self.accept_items(sighting.into_iter().collect(), Vec::new())
-            .await?;
         Ok(())
     }
 }

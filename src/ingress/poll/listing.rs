@@ -103,9 +103,11 @@ impl RepoCycle<'_> {
                 Err(error) => Self::hold_back(&mut held, error)?,
             }
         }
-        self.accept_items(items, Vec::new()).await?;
+        self.accept_items(&items, &mut held).await?;
         if reading == Reading::First {
             self.begin_lists(server_time).await?;
+            // Whichever concern us now were none of our business before.
+            self.read_pulls_again().await?;
         }
         // A part of a list proves nothing about what is not in it. The first list of another label
         // or policy lacks what only the last one armed.
@@ -152,16 +154,12 @@ impl RepoCycle<'_> {
         server_time: DateTime<Utc>,
     ) -> Result<(), StepError> {
         for row in self.poller.store.ledger().open_items_of(self.repo).await? {
-            if listed.contains(&row.item.number()) || !self.matters(&row).await? {
+            if listed.contains(&row.item.number()) {
                 continue;
             }
             let what = format!("{} missing", row.item.key());
-            match self.sighting_of(&row, server_time).await {
-                Ok(sighting) => {
-                    self.poller.failures.worked(&what);
-                    self.accept_items(sighting.into_iter().collect(), Vec::new())
-                        .await?;
-                }
+            match self.ask_where_it_matters(&row, server_time).await {
+                Ok(()) => self.poller.failures.worked(&what),
                 Err(error) if error.ends_the_step() => return Err(error),
                 // Not found can also mean not visible: that ends nobody's agent.
                 Err(error) => self.item_problem(&what, &row.item, &error),
@@ -170,21 +168,35 @@ impl RepoCycle<'_> {
         Ok(())
     }
 
+    async fn ask_where_it_matters(
+        &mut self,
+        row: &ItemRow,
+        server_time: DateTime<Utc>,
+    ) -> Result<(), StepError> {
+        if self.matters(row).await? {
+            self.ask_about(row, server_time).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks GitHub what a known item looks like now, and accepts that.
+    pub(super) async fn ask_about(
+        &mut self,
+        row: &ItemRow,
+        server_time: DateTime<Utc>,
+    ) -> Result<(), StepError> {
+        let sighting = match self.fate(row).await? {
+            Fate::There(issue) => self.issue_sighting(&issue, server_time).await?,
+            Fate::Over => Some(over(row, server_time)),
+        };
+        let mut held = None;
+        self.accept_items(sighting.as_slice(), &mut held).await?;
+        held.map_or(Ok(()), Err)
+    }
+
     async fn matters(&self, row: &ItemRow) -> Result<bool, StepError> {
         let registry = self.poller.store.registry();
         Ok(row.armed || registry.open_session(row.id).await?.is_some())
-    }
-
-    /// Asks GitHub what a known item looks like now.
-    pub(super) async fn sighting_of(
-        &self,
-        row: &ItemRow,
-        server_time: DateTime<Utc>,
-    ) -> Result<Option<ItemSighting>, StepError> {
-        match self.fate(row).await? {
-            Fate::There(issue) => self.issue_sighting(&issue, server_time).await,
-            Fate::Over => Ok(Some(over(row, server_time))),
-        }
     }
 
     async fn fate(&self, row: &ItemRow) -> Result<Fate, StepError> {

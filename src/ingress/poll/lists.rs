@@ -8,8 +8,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
-use crate::model::{ItemKind, WorkItemRef};
-use crate::store::{Acceptance, CursorUpdate, ItemSighting, Standing, Track};
+use crate::model::ItemKind;
+use crate::store::{Acceptance, CursorUpdate, ItemSighting, Standing, StoreError, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
 pub(super) const OVERLAP: TimeDelta = TimeDelta::seconds(60);
@@ -38,23 +38,14 @@ impl RepoCycle<'_> {
         let server_time = self.server_time(listing.date);
         let next = self.next(ISSUES, &listing);
         let mut items = Vec::new();
-        let mut moved = Vec::new();
         let mut held = None;
         for issue in self.readable(listing.news) {
-            let sighting = match self.issue_sighting(&issue, server_time).await {
-                Ok(Some(sighting)) => sighting,
-                Ok(None) => continue,
-                Err(error) => {
-                    Self::hold_back(&mut held, error)?;
-                    continue;
-                }
-            };
-            if sighting.kind == ItemKind::PullRequest && self.moved(&sighting).await? {
-                moved.push(sighting.item.clone());
+            match self.issue_sighting(&issue, server_time).await {
+                Ok(sighting) => items.extend(sighting),
+                Err(error) => Self::hold_back(&mut held, error)?,
             }
-            items.push(sighting);
         }
-        let copies = self.accept_items(items, moved).await?;
+        let copies = self.accept_items(&items, &mut held).await?;
         match (held, copies) {
             (Some(error), _) => Err(error),
             (None, Copies::Agree) => self.finish(next).await,
@@ -85,22 +76,13 @@ impl RepoCycle<'_> {
             newest = newest.max(page.items.iter().filter_map(|pull| pull.updated_at).max());
             let next_page = page.next.clone();
             let mut items = Vec::new();
-            let mut moved = Vec::new();
             for pull in self.readable(Some(page)) {
-                let sighting = match self.pull_sighting(&pull, server_time).await {
-                    Ok(Some(sighting)) => sighting,
-                    Ok(None) => continue,
-                    Err(error) => {
-                        Self::hold_back(&mut held, error)?;
-                        continue;
-                    }
-                };
-                if self.moved(&sighting).await? {
-                    moved.push(sighting.item.clone());
+                match self.pull_sighting(&pull, server_time).await {
+                    Ok(sighting) => items.extend(sighting),
+                    Err(error) => Self::hold_back(&mut held, error)?,
                 }
-                items.push(sighting);
             }
-            self.accept_items(items, moved).await?;
+            self.accept_items(&items, &mut held).await?;
             // Latest first: a page that reaches back behind the last cycle ends the walk.
             let reached = known
                 .as_ref()
@@ -121,43 +103,70 @@ impl RepoCycle<'_> {
         self.finish(cursor).await
     }
 
-    /// Accepts sightings, marks what needs details, and tells whether they fit what is known.
+    /// Accepts sightings, marks what needs details, and tells whether they fit what is known; what
+    /// concerns one of them alone is held back.
     pub(super) async fn accept_items(
         &mut self,
-        items: Vec<ItemSighting>,
-        moved: Vec<WorkItemRef>,
+        items: &[ItemSighting],
+        held: &mut Option<StepError>,
     ) -> Result<Copies, StepError> {
-        if self.calls_for_all_pulls(&items).await? {
-            let from_the_start = self.update(PULLS, None, None);
-            self.finish(from_the_start).await?;
+        if self.calls_for_all_pulls(items).await? {
+            self.read_pulls_again().await?;
         }
-        let mut contested = None;
+        let mut contested = Vec::new();
         for batch in items.chunks(BATCH) {
-            // In one transaction: once the row says when the item moved, nothing else does.
-            let mark_dirty = moved
-                .iter()
-                .filter(|item| batch.iter().any(|sighting| sighting.item == **item))
-                .cloned()
-                .collect();
-            let accepted = self
-                .accept(Acceptance {
-                    items: batch.to_vec(),
-                    mark_dirty,
-                    ..Acceptance::default()
-                })
-                .await?;
-            let of_batch = accepted
-                .sightings
-                .iter()
-                .filter(|sighted| sighted.standing == Standing::Contested)
-                .map(|sighted| sighted.item.updated_at);
-            contested = of_batch.chain(contested).min();
+            match self.accept_batch(batch).await {
+                Ok(seconds) => contested.extend(seconds),
+                Err(error) if error.ends_the_step() => return Err(error),
+                // Nothing of it was accepted: each alone shows which it was.
+                Err(_) => {
+                    for alone in batch.chunks(1) {
+                        match self.accept_batch(alone).await {
+                            Ok(seconds) => contested.extend(seconds),
+                            Err(error) => Self::hold_back(held, error)?,
+                        }
+                    }
+                }
+            }
         }
-        let Some(second) = contested else {
+        let Some(second) = contested.into_iter().min() else {
             return Ok(Copies::Agree);
         };
         self.read_issues_again(second).await?;
         Ok(Copies::Differ)
+    }
+
+    /// Accepts sightings in one transaction, and returns the seconds of those that contradict what is
+    /// known.
+    async fn accept_batch(
+        &mut self,
+        items: &[ItemSighting],
+    ) -> Result<Vec<DateTime<Utc>>, StepError> {
+        // Marked in the same transaction: once the row says when the item moved, nothing else does.
+        let mut mark_dirty = Vec::new();
+        for seen in items {
+            if seen.kind == ItemKind::PullRequest && self.moved(seen).await? {
+                mark_dirty.push(seen.item.clone());
+            }
+        }
+        let accepted = self
+            .accept(Acceptance {
+                items: items.to_vec(),
+                mark_dirty,
+                ..Acceptance::default()
+            })
+            .await?;
+        let contested = accepted.sightings.iter();
+        Ok(contested
+            .filter(|sighted| sighted.standing == Standing::Contested)
+            .map(|sighted| sighted.item.updated_at)
+            .collect())
+    }
+
+    /// Lets the next reading of the pull requests look at all of them.
+    pub(super) async fn read_pulls_again(&mut self) -> Result<(), StepError> {
+        let from_the_start = self.update(PULLS, None, None);
+        self.finish(from_the_start).await
     }
 
     /// Lets the next cycle read, without a condition, which issues and pull requests changed in this
@@ -174,9 +183,12 @@ impl RepoCycle<'_> {
     /// serve an issue that becomes known, and one that a command introduced still lacks its head.
     async fn calls_for_all_pulls(&self, items: &[ItemSighting]) -> Result<bool, StepError> {
         for seen in items {
-            let calls = match self.poller.store.ledger().item(&seen.item).await? {
-                Some(row) => !row.was_shown(),
-                None => seen.kind == ItemKind::Issue && seen.track == Track::Always,
+            let calls = match self.poller.store.ledger().item(&seen.item).await {
+                Ok(Some(row)) => !row.was_shown(),
+                Ok(None) => seen.kind == ItemKind::Issue && seen.track == Track::Always,
+                // A row that cannot be read is there.
+                Err(StoreError::BadRow { .. }) => false,
+                Err(error) => return Err(error.into()),
             };
             if calls {
                 return Ok(true);

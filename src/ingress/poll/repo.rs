@@ -57,8 +57,9 @@ impl StepError {
                 error,
                 GitHubError::RateLimited { .. } | GitHubError::Unauthorized { .. }
             ),
+            // One row that cannot be read is one item's trouble.
+            Self::Editor { .. } | Self::Store(StoreError::BadRow { .. }) => false,
             Self::Store(_) | Self::BrokeDown(_) | Self::Stopped => true,
-            Self::Editor { .. } => false,
         }
     }
 }

@@ -18,7 +18,9 @@ struct Opening<'a> {
 }
 
 impl RepoCycle<'_> {
-    /// Turns an issue of a list into a sighting; none where GitHub left out when it changed.
+    /// Turns an issue of a list into a sighting; none where GitHub left out when it changed, and none
+    /// of an unknown pull request: only the list of pull requests tells which work item it serves, and
+    /// one that serves another's must not get an agent of its own before that is known.
     pub(super) async fn issue_sighting(
         &self,
         issue: &Issue,
@@ -33,6 +35,10 @@ impl RepoCycle<'_> {
         } else {
             ItemKind::Issue
         };
+        if kind == ItemKind::PullRequest && self.poller.store.ledger().item(&item).await?.is_none()
+        {
+            return Ok(None);
+        }
         let author = login(issue.user.as_ref());
         let open = issue.state.as_deref() != Some("closed");
         let concern = self.concern(kind, open, issue.labels.as_deref());

@@ -4,7 +4,7 @@ use super::inputs::Text;
 use super::lists::{COMMENTS, REVIEW_COMMENTS};
 use super::repo::{RepoCycle, StepError};
 use crate::model::WorkItemRef;
-use crate::store::{Acceptance, Arrival, CursorUpdate, ItemRow};
+use crate::store::{Acceptance, Arrival, CursorUpdate};
 
 impl RepoCycle<'_> {
     /// Every new or edited comment in a conversation.
@@ -17,14 +17,9 @@ impl RepoCycle<'_> {
         let mut arrivals = Vec::new();
         let mut held = None;
         for comment in self.readable(listing.news) {
-            let Some(row) = self.read_row(comment.number()).await? else {
-                continue;
-            };
-            let Some(text) = Text::of_comment(&comment) else {
-                continue;
-            };
-            match self.arrival(&row, text).await {
-                Ok(arrival) => arrivals.extend(arrival),
+            let text = Text::of_comment(&comment);
+            match self.arrival_on(comment.number(), text).await {
+                Ok(found) => arrivals.extend(found.map(|(_, arrival)| arrival)),
                 Err(error) => Self::hold_back(&mut held, error)?,
             }
         }
@@ -42,17 +37,12 @@ impl RepoCycle<'_> {
         let mut moved: Vec<WorkItemRef> = Vec::new();
         let mut held = None;
         for comment in self.readable(listing.news) {
-            let Some(row) = self.read_row(comment.number()).await? else {
-                continue;
-            };
-            let Some(text) = Text::of_review_comment(&comment) else {
-                continue;
-            };
-            match self.arrival(&row, text).await {
-                Ok(Some(arrival)) => {
+            let text = Text::of_review_comment(&comment);
+            match self.arrival_on(comment.number(), text).await {
+                Ok(Some((item, arrival))) => {
                     // The review that a new comment belongs to is in no list of its own.
-                    if arrival.is_news() && !moved.contains(&row.item) {
-                        moved.push(row.item.clone());
+                    if arrival.is_news() && !moved.contains(&item) {
+                        moved.push(item);
                     }
                     arrivals.push(arrival);
                 }
@@ -85,18 +75,22 @@ impl RepoCycle<'_> {
         held.map_or(Ok(()), Err)
     }
 
-    /// Returns the row of an item whose thread has been read once; until then that reading finds
-    /// what the lists show.
-    async fn read_row(&self, number: Option<u64>) -> Result<Option<ItemRow>, StepError> {
-        let Some(number) = number else {
+    /// Turns what a list shows into an arrival, if the item's thread has been read once; until then
+    /// that reading finds what the lists show.
+    async fn arrival_on(
+        &self,
+        number: Option<u64>,
+        text: Option<Text>,
+    ) -> Result<Option<(WorkItemRef, Arrival)>, StepError> {
+        let (Some(number), Some(text)) = (number, text) else {
             return Ok(None);
         };
-        let row = self
-            .poller
-            .store
-            .ledger()
-            .item(&self.repo.item(number))
-            .await?;
-        Ok(row.filter(|row| row.details_at.is_some()))
+        let item = self.repo.item(number);
+        let known = self.poller.store.ledger().item(&item).await?;
+        let Some(row) = known.filter(|row| row.details_at.is_some()) else {
+            return Ok(None);
+        };
+        let arrival = self.arrival(&row, text).await?;
+        Ok(arrival.map(|arrival| (row.item, arrival)))
     }
 }

@@ -49,7 +49,6 @@ CREATE TABLE events (
     source      TEXT NOT NULL,
     guid        TEXT,
     actor       TEXT,
-    group_key   TEXT,
     payload     TEXT,
     occurred_at BIGINT NOT NULL,
     received_at BIGINT NOT NULL
@@ -129,7 +128,6 @@ CREATE TABLE sessions (
     boot_id                    TEXT,
     attempt_owner              TEXT,
     attempt_harness_session_id TEXT,
-    attempt_resumed            BIGINT,
     attempt_boot_delivery      BIGINT,
     created_at                 BIGINT NOT NULL,
     last_event_at              BIGINT,

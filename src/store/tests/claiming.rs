@@ -116,10 +116,26 @@ async fn nothing_overtakes_a_command_that_waits_to_be_tried_again() {
     let again = world.claimed().await;
     assert_eq!(again.first().id, stop);
 
-    // A start that failed makes nobody wait.
+    // A start that failed makes no later command wait.
     let retry = Release::RetryStart { at: at(60) };
     deduper.release(&again, retry).await.unwrap();
     assert_eq!(world.claimed().await.first().id, later);
+}
+
+#[tokio::test]
+async fn no_event_overtakes_a_start_that_waits_to_be_tried_again() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let start = world.command("o/r#1").await;
+    let claim = world.claimed().await;
+    let retry = Release::RetryStart { at: at(60) };
+    world.store.deduper().release(&claim, retry).await.unwrap();
+    world.comment("o/r#1").await;
+
+    assert!(world.claim().await.is_none());
+
+    world.pass(60);
+    assert_eq!(world.claimed().await.first().id, start);
 }
 
 #[tokio::test]

@@ -175,3 +175,31 @@ async fn a_review_whose_first_row_is_dropped_while_it_is_claimed_is_given_back()
     assert_eq!(rest.rows.len(), 1);
     assert_eq!(rest.rows[0].event.key, line(2, 9).key);
 }
+
+#[tokio::test]
+async fn a_given_up_review_is_tried_again_whole() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.arrive(line(1, 9), EVENT).await;
+    world.arrive(line(2, 9), EVENT).await;
+    let other = world.arrive(line(3, 10), EVENT).await;
+    world.pass(3);
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    deduper.begin_attempt(&claim).await.unwrap();
+    world.abandon(&claim, "1.0", Rearm::ByHand).await;
+    let second = claim.rows[1].id;
+    let unrelated = world.claimed().await;
+    world.abandon(&unrelated, "1.0", Rearm::ByHand).await;
+
+    assert!(world.store.queue().retry(second).await.unwrap());
+
+    let again = world.claimed().await;
+    assert_eq!(again.rows.len(), 2);
+    assert_eq!(again.message(), claim.message());
+    let ArrivalOutcome::New { delivery, .. } = other else {
+        panic!("{other:?}")
+    };
+    let left = world.state(delivery).await;
+    assert_eq!(left, Some(DeliveryState::Abandoned));
+}

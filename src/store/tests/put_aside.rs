@@ -1,4 +1,4 @@
-//! Deliveries that cannot be read.
+//! Deliveries that cannot be read, and claims.
 
 use super::*;
 use crate::model::HoldReason;
@@ -60,4 +60,64 @@ async fn what_comes_behind_a_row_that_cannot_be_read_passes_it() {
 
     let row = world.store.queue().get(broken).await.unwrap().unwrap();
     assert_eq!(row.reason, None);
+}
+
+#[tokio::test]
+async fn a_claim_of_process_1_is_alive_until_its_lease_ends() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    let held = world.comment("o/r#1").await;
+    let deduper = world.store.deduper();
+    let first_process = owner(1);
+    let everybody_is_dead = |_: &ProcessId, _: &BootId| true;
+    let claim = deduper
+        .claim_next(&first_process, &everybody_is_dead)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(claim.first().id, held);
+    let other = world.comment("o/r#2").await;
+
+    for expected in [Some(other), None] {
+        let next = deduper.claim_next(&first_process, &everybody_is_dead).await;
+        assert_eq!(next.unwrap().map(|claim| claim.first().id), expected);
+    }
+    world.pass(60);
+    assert_eq!(world.claimed().await.first().id, held);
+}
+
+#[tokio::test]
+async fn a_claim_whose_holder_cannot_be_read_stops_no_other_item() {
+    for (unreadable, lapsed) in [
+        ("claim_pid = NULL", DeliveryState::Claimed),
+        ("claim_start = NULL", DeliveryState::Claimed),
+        ("claim_boot = NULL", DeliveryState::Claimed),
+        ("lease_until = NULL", DeliveryState::Held),
+        ("lease_until = 'later'", DeliveryState::Held),
+    ] {
+        let world = World::new().await;
+        world.know("o/r#1").await;
+        world.know("o/r#2").await;
+        let held = world.comment("o/r#1").await;
+        world.claimed().await;
+        let other = world.comment("o/r#2").await;
+        let statement = format!("UPDATE deliveries SET {unreadable} WHERE claim_lead = 1");
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(&world.store.writer)
+            .await
+            .unwrap();
+
+        let everybody_is_dead = |_: &ProcessId, _: &BootId| true;
+        let deduper = world.store.deduper();
+        let next = deduper.claim_next(&owner(10), &everybody_is_dead).await;
+        let next = next.unwrap().unwrap();
+        assert_eq!(next.first().id, other, "{unreadable}");
+        world.delivered(&next).await;
+
+        assert_eq!(world.state(held).await, Some(lapsed), "{unreadable}");
+        world.pass(600);
+        let again = world.claimed().await;
+        assert_eq!(again.first().id, held, "{unreadable}");
+    }
 }

@@ -78,6 +78,21 @@ async fn a_given_up_first_spawn_waits_for_a_person() {
 }
 
 #[tokio::test]
+async fn a_given_up_command_is_never_carried_out_by_another_version() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let stop = world.command("o/r#1").await;
+    let claim = world.claimed().await;
+    world.abandon(&claim, "1.0", Rearm::ByAnotherVersion).await;
+    let queue = world.store.queue();
+
+    assert_eq!(queue.rearm_given_up("1.1", |_| {}).await.unwrap(), []);
+
+    assert!(world.claim().await.is_none());
+    assert!(queue.retry(stop).await.unwrap(), "a person can");
+}
+
+#[tokio::test]
 async fn a_paste_that_may_still_take_effect_is_not_tried_again_yet() {
     let world = World::new().await;
     world.know("o/r#1").await;

@@ -119,7 +119,6 @@ async fn a_failed_respawn_loses_no_conversation() {
     let attempt = NewAttempt {
         owner: OwnerId::mint(),
         harness_session_id: HarnessSessionId::mint(),
-        resumed: false,
         boot_delivery: claim.first().id,
     };
     registry

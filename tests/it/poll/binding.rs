@@ -1,5 +1,6 @@
 //! Which issue a pull request serves.
 
+use serde_json::json;
 use the_loop::demo::github::PullOptions;
 
 use super::rig::{REPO, Rig};
@@ -45,6 +46,27 @@ async fn a_pull_request_serves_an_issue_that_a_command_introduces_later() {
     rig.look().await;
     // Nothing happened on the pull request meanwhile.
     assert_eq!(rig.row(pull).await.bound_to, Some(rig.item(issue)));
+}
+
+#[tokio::test]
+async fn a_pull_request_that_serves_an_issue_gets_no_agent_of_its_own() {
+    for policy in ["always", "labeled"] {
+        let mut rig = Rig::new().await;
+        rig.set("routing.control", json!({ "requireStartCommand": false }));
+        rig.set("routing.spawnOnUnmatched", json!(policy));
+        rig.look().await;
+        let issue = rig.labelled_issue();
+        rig.look().await;
+        rig.open_session().await;
+        let pull = rig.pull("anything", &format!("Fixes #{issue}"));
+        rig.label(pull, "ada");
+
+        rig.look().await;
+
+        assert_eq!(rig.hear().await, [], "{policy}");
+        assert_eq!(rig.row(pull).await.bound_to, Some(rig.item(issue)));
+        assert_eq!(goes_to(&rig, pull).await, [format!("{REPO}#{issue}")]);
+    }
 }
 
 #[tokio::test]

@@ -87,3 +87,44 @@ async fn a_bad_element_hides_no_other() {
     assert_eq!(report.errors.len(), 1, "{:?}", report.errors);
     assert_eq!(rig.hear_texts().await, ["one", "three"]);
 }
+
+/// Writes a word into an item's row, as another version of the program might.
+async fn write_control(rig: &Rig, number: u64, word: Option<&str>) {
+    let file = sqlx::sqlite::SqliteConnectOptions::new().filename(rig.store.path());
+    let database = sqlx::SqlitePool::connect_with(file).await.unwrap();
+    sqlx::query("UPDATE work_items SET control = $2, control_at = 0 WHERE number = $1")
+        .bind(i64::try_from(number).unwrap())
+        .bind(word)
+        .execute(&database)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_stops_no_other_item_of_its_repository() {
+    let (rig, bad) = Rig::with_issue().await;
+    let good = rig.labelled_issue();
+    rig.look().await;
+    rig.hear().await;
+    let seen = rig.row(good).await.updated_at;
+    write_control(&rig, bad, Some("hibernate")).await;
+    rig.comment(bad, "ada", "later");
+    rig.comment(good, "ada", "now");
+    let another = rig.labelled_issue();
+    rig.pass(60);
+
+    let report = rig.cycle().await;
+
+    assert!(!report.errors.is_empty());
+    assert_eq!(rig.hear_texts().await, ["now"]);
+    assert!(rig.row(good).await.updated_at > seen);
+    assert!(rig.row(another).await.armed);
+    let pull = rig.pull("anything", &format!("Fixes #{good}"));
+    rig.pass(3600);
+    rig.cycle().await;
+    assert!(rig.row(pull).await.bound_to.is_some());
+
+    write_control(&rig, bad, None).await;
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["later"]);
+}
