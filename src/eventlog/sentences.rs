@@ -286,7 +286,7 @@ fn poll(w: &Words<'_>, event: &str, act: &str) -> Said {
             said("started", format!("{repos} {every}"))
         }
         "poller.stopped" => {
-            let after = format!("after {} cycles", w.number("cycles"));
+            let after = format!("after {}", count(w.number("cycles"), "cycle"));
             said("stopped", Words::because(&after, w.get("error")))
         }
         "poller.blocked" => match w.number("holder") {
