@@ -17,11 +17,11 @@ use super::fence::fence;
 use super::records;
 use crate::harness::Harness;
 use crate::model::{
-    AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, PromptPassing, Record,
-    SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
+    AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, ProcessId, PromptPassing,
+    Record, SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 use crate::process::blocking;
-use crate::process::identity::{Life, life_in};
+use crate::process::identity::Life;
 use crate::process::ticket::{self, Revoked, TicketError};
 use crate::runner::{
     Address, Machine, RunnerError, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxServer,
@@ -237,9 +237,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     async fn read_record(&self, owner: &OwnerId) -> Ran {
         let paths = HostPaths::new(&self.config().state.root, owner);
         let window = self.config().routing.tmux.resume_probe;
+        let runner = Arc::clone(&self.runner);
         let read = blocking(move || {
             Ok(match ticket::record(&paths) {
-                Ok(Some(record)) => recorded_end(&record, window),
+                Ok(Some(record)) => {
+                    let life = |process: &ProcessId| runner.life(&record.boot, process);
+                    recorded_end(&record, window, life)
+                }
                 // Taken, and its host ended before it could record anything: nothing was started.
                 Ok(None) => never_started(),
                 Err(error) => unread_end(&paths, &error),
@@ -308,11 +312,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 ///
 /// A host that was killed, or went down with its machine, never records an end: then the process
 /// table tells.
-fn recorded_end(record: &Record, window: Duration) -> Ran {
+fn recorded_end(record: &Record, window: Duration, life: impl Fn(&ProcessId) -> Life) -> Ran {
     if record.ended_after(window) {
         return Ran::Up(None);
     }
-    let host = life_in(&record.boot, &record.host);
+    let host = life(&record.host);
     match &record.phase {
         Phase::Ended {
             ending: Ending::Code(0),
@@ -321,9 +325,7 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
         Phase::Ended { ending, .. } => failed(ending, &[]),
         // A harness is let go only after it is recorded.
         Phase::Starting if host == Life::Gone => never_started(),
-        Phase::Running { harness }
-            if host == Life::Gone && life_in(&record.boot, harness) == Life::Gone =>
-        {
+        Phase::Running { harness } if host == Life::Gone && life(harness) == Life::Gone => {
             Ran::Failed {
                 error: "it ended together with its host, and how was not recorded".to_owned(),
                 reached: Reached::CutOff,

@@ -13,7 +13,7 @@ use super::work::LOOK_AGAIN_SOON;
 use super::{message, records};
 use crate::harness::Harness;
 use crate::model::{HoldReason, Repeat, Session, SessionName};
-use crate::process::identity::{Life, life_in};
+use crate::process::identity::Life;
 use crate::runner::{
     Address, DeliverOutcome, Machine, Message, RunnerError, TmuxServer, TokenState, Unanswered,
 };
@@ -118,7 +118,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Earlier::Unsaid;
         };
         match self.runner.read_token(address, claim.message()).await {
-            Ok(TokenState::Pasted) if Self::harness_is_gone(session) => Earlier::Lost,
+            Ok(TokenState::Pasted) if self.harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
             // The session is gone: the respawn says it again and marks it.
             Ok(TokenState::NoSession) => Earlier::Unsaid,
@@ -171,7 +171,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
         match outcome {
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered)
-                if Self::ended_under_the_paste(session, submit_gap).await =>
+                if self.ended_under_the_paste(session, submit_gap).await =>
             {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
             }
@@ -252,19 +252,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Tells whether the harness ended while the text was on its way to it.
     ///
     /// tmux says yes to a paste that an ending harness never reads; its recorded process tells.
-    async fn ended_under_the_paste(session: &Session, gap: Duration) -> bool {
+    async fn ended_under_the_paste(&self, session: &Session, gap: Duration) -> bool {
         if session.target.is_none() {
             return false;
         }
         tokio::time::sleep(gap).await;
-        Self::harness_is_gone(session)
+        self.harness_is_gone(session)
     }
 
-    fn harness_is_gone(session: &Session) -> bool {
+    fn harness_is_gone(&self, session: &Session) -> bool {
         session
             .target
             .as_ref()
-            .is_some_and(|target| life_in(&target.boot, &target.harness) == Life::Gone)
+            .is_some_and(|target| self.runner.life(&target.boot, &target.harness) == Life::Gone)
     }
 
     pub(super) fn submit_gap(&self, session: &Session) -> Duration {
@@ -337,7 +337,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     fn until_ready(&self, session: &Session, ready_delay: Duration) -> Option<Duration> {
         // One that has ended does not become ready.
-        if Self::harness_is_gone(session) {
+        if self.harness_is_gone(session) {
             return None;
         }
         let started = session.registered_at?;

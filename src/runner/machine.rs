@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 use crate::model::{BootId, HostPaths, OwnerId, ProcessId, Record};
 use crate::process::identity::{self, Life};
 use crate::process::signal::{self, Signal, SignalError};
@@ -9,6 +11,11 @@ use crate::process::ticket::{self, TicketState};
 
 /// A machine's processes and run folders, real or modelled.
 pub trait Machine: Send + Sync {
+    /// Returns the time, as tmux's own guards read it.
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+
     /// Names the process that has this pid now.
     fn identify(&self, pid: i32) -> Option<ProcessId>;
 

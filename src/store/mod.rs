@@ -68,6 +68,7 @@ pub struct Tuning {
     /// How long a claim holds without being renewed.
     pub lease: Duration,
     /// How many connections read at once; each is a thread, and is opened when it is first needed.
+    /// With none, the one that writes reads too, and everything is done one by one.
     pub readers: u32,
 }
 
@@ -253,6 +254,13 @@ impl Store {
     pub async fn close(&self) {
         self.writer.close().await;
         self.readers.close().await;
+    }
+
+    /// Tells whether nothing is being read or written, by this process.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let rests = |pool: &SqlitePool| pool.size() as usize == pool.num_idle();
+        rests(&self.writer) && rests(&self.readers)
     }
 
     fn now(&self) -> DateTime<Utc> {
