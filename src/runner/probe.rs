@@ -11,6 +11,7 @@ use crate::model::{Phase, Record, TmuxSocket, TmuxTarget};
 use crate::process::identity::Life;
 use crate::process::signal::Signal;
 
+use super::command::TmuxCommand;
 use super::parse::{SeenPane, Snapshot, snapshot, snapshot_question};
 use super::server::{Answer, Listener, TmuxServer, Unanswered};
 use super::{Address, Machine, TmuxRunner};
@@ -340,7 +341,31 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         false
     }
 
-    pub(super) fn socket_lost(&self, target: &TmuxTarget) -> Unanswered {
+    /// Asks the recorded server; nothing where it is gone. One that lost its socket is asked to make it
+    /// again.
+    ///
+    /// # Errors
+    /// When it does not answer, or cannot be reached.
+    pub(super) async fn ask_recorded(
+        &self,
+        target: &TmuxTarget,
+        question: TmuxCommand,
+    ) -> Result<Option<Answer>, Unanswered> {
+        let ask = || self.ask(&target.socket, vec![question.clone()]);
+        let is_gone = || self.machine.life(&target.boot, &target.server) == Life::Gone;
+        let mut answer = ask().await?;
+        if answer.listener == Listener::Absent && !is_gone() && self.socket_comes_back(target).await
+        {
+            answer = ask().await?;
+        }
+        match answer.listener {
+            Listener::Present => Ok(Some(answer)),
+            Listener::Absent if is_gone() => Ok(None),
+            Listener::Absent => Err(self.socket_lost(target)),
+        }
+    }
+
+    fn socket_lost(&self, target: &TmuxTarget) -> Unanswered {
         Unanswered::SocketLost {
             server: target.server,
             socket: self.tmux.path_of(&target.socket),

@@ -1,8 +1,9 @@
 //! Sockets that were removed under a running server.
 
+use the_loop::model::DeliveryId;
 use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
-use the_loop::runner::{Probe, Remains, Unanswered};
+use the_loop::runner::{BoxFuture, EnterState, FenceLost, Probe, Remains, TokenState, Unanswered};
 
 use crate::rig::{Loss, Rig, address, open, spawned};
 use crate::tmux::wait_for;
@@ -16,6 +17,23 @@ async fn a_removed_socket_is_made_again_by_its_server() {
     let probe = rig.runner.probe(&it).await;
 
     assert_eq!(probe, Probe::Live);
+    assert!(rig.tmux.socket().exists());
+}
+
+/// Whoever asks first: a delivery that was cut off asks for its token and probes nothing.
+#[tokio::test]
+async fn a_question_about_a_paste_or_its_enter_brings_a_removed_socket_back() {
+    let rig = Rig::new();
+    let it = rig.start(1, "exec sleep 600").await;
+    std::fs::remove_file(rig.tmux.socket()).unwrap();
+
+    let token = rig.runner.read_token(&it, DeliveryId(1)).await;
+    assert_eq!(token, Ok(TokenState::NotPasted));
+
+    std::fs::remove_file(rig.tmux.socket()).unwrap();
+    let free = || -> BoxFuture<Result<(), FenceLost>> { Box::pin(std::future::ready(Ok(()))) };
+    let enter = rig.runner.settle_enter(&it, None, &free).await;
+    assert_eq!(enter, Ok(EnterState::Settled));
     assert!(rig.tmux.socket().exists());
 }
 

@@ -13,7 +13,7 @@ const REPEAT: &str = "may be a repeat";
 
 /// Returns every promise that was broken.
 pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut broken = world.broken.clone();
     let heard = world.machine.heard();
     for one in said {
         fate(world, one, &heard, &mut broken).await;
@@ -27,8 +27,8 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
     let mark = one.mark();
     let readings: Vec<&Heard> = heard.iter().filter(|it| it.text.contains(&mark)).collect();
     let state = world.store.queue().get(one.delivery).await.unwrap();
-    let state = state.unwrap().state;
-    match state {
+    let row = state.unwrap();
+    match row.state {
         DeliveryState::Delivered if readings.is_empty() => {
             broken.push(format!(
                 "lost: {mark} counts as delivered and nobody read it"
@@ -46,7 +46,10 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
                 broken.push(format!("silent: {mark} was given up and no event says so"));
             }
         }
-        other => broken.push(format!("unaccounted: {mark} is {other}")),
+        other => broken.push(format!(
+            "unaccounted: {mark} is {other}: {:?} {:?}",
+            row.reason, row.error
+        )),
     }
     let own = item(one.item).to_string();
     for reading in &readings {

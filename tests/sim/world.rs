@@ -46,6 +46,8 @@ pub(crate) struct World {
     pub(crate) tmux: FakeTmux,
     pub(crate) store: Store,
     pub(crate) wake: Arc<Notify>,
+    /// What went wrong on the way.
+    pub(crate) broken: Vec<String>,
     config: Arc<Config>,
     publish: watch::Sender<Arc<Config>>,
     records: Arc<Mutex<Vec<Record>>>,
@@ -148,6 +150,7 @@ impl World {
             machine,
             store,
             wake: Arc::new(Notify::new()),
+            broken: Vec::new(),
             config,
             publish,
             records: Arc::default(),
@@ -236,11 +239,10 @@ impl World {
             .partition(|daemon| daemon.pulse.beats() && !daemon.task.is_finished());
         self.daemons = alive;
         for daemon in &dead {
-            assert!(
-                !daemon.task.is_finished(),
-                "daemon {} ended by itself",
-                daemon.process.pid
-            );
+            if daemon.task.is_finished() {
+                let what = format!("daemon {} ended by itself", daemon.process.pid);
+                self.broken.push(what);
+            }
             self.machine
                 .note(format!("daemon {} is killed", daemon.process.pid));
             daemon.task.abort();
