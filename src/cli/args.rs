@@ -28,8 +28,14 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// Read this configuration, instead of $THE_LOOP_CLI_CONFIG or ~/.the-loop/cli-config.yaml
-    #[arg(short, long, global = true, value_name = "PATH")]
+    // Not a doc comment: there the variable would need backticks, and the terminal would show them.
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "PATH",
+        help = "Read this configuration, instead of $THE_LOOP_CLI_CONFIG or ~/.the-loop/cli-config.yaml"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Log more to stderr (-vv: every request and every tmux call)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
