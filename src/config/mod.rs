@@ -32,6 +32,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
+pub use check::Purpose;
 pub use discover::{Environment, FoundBy, VARIABLE};
 pub use event_log::EventLog;
 pub use github::{GitHub, Integrations};

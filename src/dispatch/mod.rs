@@ -1,6 +1,6 @@
 //! Claims deliveries and decides what becomes of each: deliver, respawn, spawn, hold or drop.
 //!
-//! The dispatcher holds the session registry and the deduper and calls the tmux runner. It never
+//! The dispatcher holds the session registry and the claims (`Deduper`) and calls the tmux runner. It never
 //! parses a payload and never talks to an ingress: both meet at the inbox. Read `work.rs` next, then
 //! `deliver.rs`.
 

@@ -97,7 +97,7 @@ impl Default for Limits {
 pub struct Address {
     /// Its name.
     pub name: SessionName,
-    /// The spawn intent under way, or the one that made the registered agent.
+    /// The spawn under way, or the one that made the registered agent.
     pub owner: Option<OwnerId>,
     /// Where the registered agent runs.
     pub target: Option<TmuxTarget>,

@@ -23,7 +23,7 @@ pub struct ClaimOwner {
 /// A paste that may be under way: until it expires it can still take effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// The spawn intent of the session that it goes into.
+    /// The spawn of the session that it goes into.
     pub owner: OwnerId,
     /// When it can no longer take effect.
     pub expires_at: DateTime<Utc>,

@@ -51,7 +51,7 @@ pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
 pub use seen::{Arming, ItemSighting, Pull, Track};
 pub use sessions::{SessionFace, SessionFaces, UnreadableSession};
 pub use settle::{Rearm, Release, Settlement};
-pub use sightings::{Change, Sighted, Standing};
+pub use sightings::{Change, Freshness, Sighted};
 pub use waiting::Waiting;
 
 use crate::clock::Clock;

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use the_loop::clock::Clock as _;
 use the_loop::model::{
     AfterEnd, BootId, Ending, HostPaths, OwnerId, PaneId, Phase, ProcessId, PromptPassing, Record,
-    Spec, TmuxSocket,
+    Ticket, TmuxSocket,
 };
 use the_loop::process::identity::Life;
 use the_loop::process::signal::{Signal, SignalError};
@@ -58,7 +58,7 @@ pub(crate) struct Agent {
 
 #[derive(Debug)]
 struct Host {
-    spec: PathBuf,
+    ticket: PathBuf,
     due_ms: i64,
     agent: Option<i32>,
     record: Option<Record>,
@@ -326,22 +326,22 @@ impl Table {
             self.note(format!("host {pid} is killed before it takes its ticket"));
             return false;
         }
-        let paths = HostPaths::beside(&host.spec).unwrap();
-        let Ok(Some(spec)) = ticket::open(&paths) else {
+        let paths = HostPaths::beside(&host.ticket).unwrap();
+        let Ok(Some(issued)) = ticket::open(&paths) else {
             self.note(format!("host {pid} finds no ticket and ends"));
             return false;
         };
-        if spec.is_expired(self.clock.now().timestamp_millis()) {
+        if issued.is_expired(self.clock.now().timestamp_millis()) {
             self.note(format!("host {pid} finds its ticket out of date and ends"));
-            fs::rename(paths.spec(), paths.revoked()).unwrap();
+            fs::rename(paths.ticket(), paths.revoked()).unwrap();
             return false;
         }
-        fs::rename(paths.spec(), paths.taken()).unwrap();
+        fs::rename(paths.ticket(), paths.taken()).unwrap();
         if luck == Luck::DiesWithTicket {
             self.note(format!("host {pid} is killed with its ticket in hand"));
             return false;
         }
-        self.start_agent(pid, host, paths, &spec, pane, luck);
+        self.start_agent(pid, host, paths, &issued, pane, luck);
         true
     }
 
@@ -350,18 +350,18 @@ impl Table {
         pid: i32,
         host: &mut Host,
         paths: HostPaths,
-        spec: &Spec,
+        issued: &Ticket,
         pane: &PaneId,
         luck: Luck,
     ) {
         let agent = self.fork();
-        let item = spec.work_item.to_string();
+        let item = issued.work_item.to_string();
         self.note(format!("host {pid} starts agent {agent} for {item}"));
         host.agent = Some(agent);
-        host.after_end = spec.after_end;
+        host.after_end = issued.after_end;
         host.record = Some(Record {
             v: Record::VERSION,
-            owner: spec.owner.clone(),
+            owner: issued.owner.clone(),
             host: self.id(pid),
             boot: self.boot.clone(),
             pane: pane.clone(),
@@ -385,7 +385,7 @@ impl Table {
                 buffer: Vec::new(),
             },
         );
-        if spec.prompt == PromptPassing::LastArgument {
+        if issued.prompt == PromptPassing::LastArgument {
             let prompt = fs::read_to_string(paths.prompt()).unwrap();
             self.hear(agent, prompt);
         }
@@ -440,7 +440,7 @@ impl Programs for StoryMachine {
         table.hosts.insert(
             pid,
             Host {
-                spec,
+                ticket: spec,
                 due_ms,
                 agent: None,
                 record: None,

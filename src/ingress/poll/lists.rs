@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
 use crate::model::ItemKind;
-use crate::store::{Acceptance, CursorUpdate, ItemSighting, Standing, StoreError, Track};
+use crate::store::{Acceptance, CursorUpdate, Freshness, ItemSighting, StoreError, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
 pub(super) const OVERLAP: TimeDelta = TimeDelta::seconds(60);
@@ -158,7 +158,7 @@ impl RepoCycle<'_> {
             .await?;
         let contested = accepted.sightings.iter();
         Ok(contested
-            .filter(|sighted| sighted.standing == Standing::Contested)
+            .filter(|sighted| sighted.freshness == Freshness::Contested)
             .map(|sighted| sighted.item.updated_at)
             .collect())
     }
