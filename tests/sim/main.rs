@@ -5,7 +5,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::print_stdout,
     reason = "a test fails by panicking, and shows its story"
 )]
 
@@ -22,6 +21,7 @@ mod machine;
 mod numbers;
 mod promises;
 mod story;
+mod table;
 mod tmux;
 mod world;
 
@@ -29,7 +29,7 @@ use numbers::Numbers;
 use world::World;
 
 /// How many stories a run of the tests plays.
-const STORIES: u64 = 200;
+const STORIES: u64 = 60;
 
 /// What a story came to.
 struct Outcome {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use the_loop::model::DeliveryState;
 
-use crate::machine::{Cause, Heard};
 use crate::story::{Said, item};
+use crate::table::{Cause, Heard};
 use crate::world::World;
 
 /// What a text that may have been said before says of itself.
@@ -29,6 +29,13 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
     let state = world.store.queue().get(one.delivery).await.unwrap();
     let row = state.unwrap();
     match row.state {
+        // Its text was on the screen when the agent ended, before anybody could press the Enter.
+        DeliveryState::Delivered
+            if world
+                .machine
+                .unsent()
+                .iter()
+                .any(|text| text.contains(&mark)) => {}
         DeliveryState::Delivered if readings.is_empty() => {
             broken.push(format!(
                 "lost: {mark} counts as delivered and nobody read it"
@@ -88,20 +95,19 @@ fn order(said: &[Said], heard: &[Heard], broken: &mut Vec<String>) {
 
 fn one_agent_per_item(world: &World, broken: &mut Vec<String>) {
     let agents = world.machine.agents();
-    for (pid, _, _, ended) in &agents {
-        if matches!(ended, Some((_, Cause::Asked))) {
+    for (pid, agent) in &agents {
+        if matches!(agent.ended, Some((_, Cause::Asked))) {
             broken.push(format!(
                 "agent {pid} was ended, and nobody had asked for that"
             ));
         }
-    }
-    for (place, (pid, item, began, _)) in agents.iter().enumerate() {
-        let beside = agents[..place]
-            .iter()
-            .find(|(_, other, _, ended)| other == item && ended.is_none_or(|(at, _)| at > *began));
-        if let Some((other, ..)) = beside {
+        let beside = agents.range(..pid).find(|(_, other)| {
+            other.item == agent.item && other.ended.is_none_or(|(at, _)| at > agent.began_ms)
+        });
+        if let Some((other, _)) = beside {
             broken.push(format!(
-                "agent {pid} of {item} was started beside agent {other}"
+                "agent {pid} of {} was started beside agent {other}",
+                agent.item
             ));
         }
     }

@@ -106,7 +106,7 @@ fn config(root: &Path) -> Config {
         Config::load(Some(&path), &environment).unwrap().config
     });
     let mut config = read.clone();
-    config.state.root = root.to_owned();
+    root.clone_into(&mut config.state.root);
     config
 }
 
