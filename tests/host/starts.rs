@@ -6,6 +6,7 @@ use the_loop::model::{Ending, PromptPassing};
 use the_loop::process::identity::{Life, boot_id, life};
 
 use crate::hosted::{Hosted, PANE, SESSION};
+use crate::tmux::wait_for;
 
 #[test]
 fn a_started_harness_is_recorded_with_its_host_and_its_pane() {
@@ -161,13 +162,15 @@ fn the_harness_has_the_terminal() {
     let (_, harness) = it.wait_until_running();
     it.tmux.ok(&["send-keys", "-t", PANE, "hello", "Enter"]);
     it.tmux.wait_for_text(PANE, "got <hello>");
-    // tmux names the foreground process.
-    let seen = it.tmux.ok(&[
+    // tmux names the foreground process, which becomes this one after what it says.
+    let question = [
         "display-message",
         "-p",
         "-t",
         PANE,
         "#{pane_current_command}",
-    ]);
-    assert_eq!(seen, "sleep", "{harness}");
+    ];
+    wait_for(&format!("process {harness} in front"), || {
+        it.tmux.ok(&question) == "sleep"
+    });
 }

@@ -40,7 +40,6 @@ impl StoryMachine {
             hosts: BTreeMap::new(),
             agents: BTreeMap::new(),
             heard: Vec::new(),
-            unsent: Vec::new(),
             trace: Vec::new(),
         })))
     }
@@ -70,11 +69,6 @@ impl StoryMachine {
 
     pub(crate) fn heard(&self) -> Vec<Heard> {
         self.table().heard.clone()
-    }
-
-    /// What was typed into agents that ended before they were sent it.
-    pub(crate) fn unsent(&self) -> Vec<String> {
-        self.table().unsent.clone()
     }
 
     /// All agents there ever were, by their pids.

@@ -87,6 +87,20 @@ fn every_story_keeps_the_promises() {
     assert!(failed.is_empty(), "these seeds broke a promise: {failed:?}");
 }
 
+/// 7 and 179: the agent ended between a paste and its Enter, and the text counted as delivered. 27: a
+/// daemon was killed under a paste, and nobody asked tmux for its lost socket any more.
+#[test]
+fn the_seeds_that_found_a_fault_keep_the_promises() {
+    for seed in [7, 27, 179] {
+        let outcome = tell(seed);
+        assert!(
+            outcome.broken.is_empty(),
+            "SEED={seed}: {:#?}",
+            outcome.broken
+        );
+    }
+}
+
 #[test]
 fn a_seed_is_the_same_story_each_time() {
     let (first, second) = (tell(7), tell(7));

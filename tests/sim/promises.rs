@@ -29,13 +29,6 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
     let state = world.store.queue().get(one.delivery).await.unwrap();
     let row = state.unwrap();
     match row.state {
-        // Its text was on the screen when the agent ended, before anybody could press the Enter.
-        DeliveryState::Delivered
-            if world
-                .machine
-                .unsent()
-                .iter()
-                .any(|text| text.contains(&mark)) => {}
         DeliveryState::Delivered if readings.is_empty() => {
             broken.push(format!(
                 "lost: {mark} counts as delivered and nobody read it"

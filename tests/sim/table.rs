@@ -84,8 +84,6 @@ pub(crate) struct Table {
     pub(crate) hosts: BTreeMap<i32, Host>,
     pub(crate) agents: BTreeMap<i32, Agent>,
     pub(crate) heard: Vec<Heard>,
-    /// What was typed and never sent: its agent ended before the Enter.
-    pub(crate) unsent: Vec<String>,
     pub(crate) trace: Vec<String>,
 }
 
@@ -121,8 +119,6 @@ impl Table {
         self.alive.remove(&pid);
         if let Some(agent) = self.agents.get_mut(&pid) {
             agent.ended = Some((at, cause));
-            let left = std::mem::take(&mut agent.buffer);
-            self.unsent.push(String::from_utf8(left).unwrap());
         }
     }
 
