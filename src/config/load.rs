@@ -239,7 +239,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((bytes, metadata.permissions().mode()))
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
         Err(error) => {
@@ -261,13 +261,13 @@ fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     }
 }
 
-struct Built {
-    config: Config,
-    tree: Node,
-    warnings: Vec<Problem>,
+pub(super) struct Built {
+    pub(super) config: Config,
+    pub(super) tree: Node,
+    pub(super) warnings: Vec<Problem>,
 }
 
-fn build(
+pub(super) fn build(
     text: &str,
     folder: &Path,
     home: Option<&Path>,

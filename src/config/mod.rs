@@ -15,6 +15,8 @@ mod key_path;
 mod load;
 mod polling;
 mod problem;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 #[cfg(test)]
 mod reference;
 mod retired;

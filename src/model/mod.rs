@@ -9,6 +9,8 @@ mod event;
 mod hosting;
 mod login;
 mod process_id;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 mod repo;
 mod session;
 pub mod text;

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::sqlite::{Sqlite, SqlitePool};
+use sqlx::sqlite::{Sqlite, SqlitePool, SqliteRow};
 use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
@@ -288,6 +288,23 @@ impl Store {
     /// so nothing that it reads can change before it commits.
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, Fault> {
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// Reads the rows that can be read; each other one is said and left out, so that it hides nobody.
+    fn readable<T>(
+        &self,
+        doing: &'static str,
+        rows: &[SqliteRow],
+        read: impl Fn(&SqliteRow) -> Result<T, Fault>,
+    ) -> Vec<T> {
+        let readable = |row| match read(row) {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                tracing::warn!("left out: {}", self.explain(doing)(fault));
+                None
+            }
+        };
+        rows.iter().filter_map(readable).collect()
     }
 
     fn explain(&self, doing: &'static str) -> impl Fn(Fault) -> StoreError {
