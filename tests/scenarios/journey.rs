@@ -1,5 +1,7 @@
 //! The three ways of an event: it starts an agent, it reaches one, or it starts a dead one again.
 
+use std::path::Path;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -26,6 +28,8 @@ pub(crate) enum Journey {
     Message,
     /// A comment for an agent that died and left its session.
     Respawn,
+    /// A comment for an agent that a person started under the name, which is looked at each time.
+    Adopted,
 }
 
 impl Journey {
@@ -33,7 +37,7 @@ impl Journey {
     fn agents(self) -> usize {
         match self {
             Self::Start | Self::Message => 1,
-            Self::Respawn => 2,
+            Self::Respawn | Self::Adopted => 2,
         }
     }
 }
@@ -44,9 +48,13 @@ pub(crate) struct Stage<'a> {
     pub(crate) gate: Gate,
     pub(crate) database: Database,
     pub(crate) number: u64,
+    /// How many deliveries there were before the event.
+    accepted: i64,
     journey: Journey,
     /// What the agents had been told before.
     told: Vec<String>,
+    /// The sessions that are to be there in the end, beside that of the item.
+    pub(crate) sessions: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
@@ -60,6 +68,16 @@ impl<'a> Stage<'a> {
         journey: Journey,
         configure: impl FnOnce(TheLoop<'a>) -> TheLoop<'a>,
     ) -> Self {
+        Self::configured(scratch, journey, None, configure)
+    }
+
+    /// The same, with a configuration for tmux.
+    pub(crate) fn configured(
+        scratch: &'a Scratch,
+        journey: Journey,
+        tmux: Option<&Path>,
+        configure: impl FnOnce(TheLoop<'a>) -> TheLoop<'a>,
+    ) -> Self {
         let gate = Gate::new(scratch);
         let world = World::with(scratch, |the_loop| {
             configure(
@@ -69,28 +87,41 @@ impl<'a> Stage<'a> {
             )
         });
         scratch.tmux(&["new-session", "-d", "-s", MINE, "sleep 1000"]);
+        if let Some(tmux) = tmux {
+            scratch.tmux(&["source-file", &tmux.display().to_string()]);
+        }
         let number = match journey {
             Journey::Start => {
                 let number = world.issue("Traffic");
                 world.run(&["poll", "--once"]).ok();
                 number
             }
-            Journey::Message | Journey::Respawn => world.started("Traffic"),
+            Journey::Message | Journey::Respawn | Journey::Adopted => world.started("Traffic"),
         };
         if journey == Journey::Respawn {
-            let pid = world.agents().starts()[0].pid.cast_signed();
-            signal(pid, Signal::KILL);
-            wait_gone(pid);
+            end_agents(&world);
+        }
+        if journey == Journey::Adopted {
+            let name = world.name(number);
+            scratch.tmux(&["kill-session", "-t", &format!("={name}")]);
+            end_agents(&world);
+            by_hand(&world, &name);
+            world.comment(number, "welcome");
+            world.run(&["poll", "--once"]).ok();
+            world.wait_heard("welcome");
         }
         let told = world.agents().heard();
-        let database = Database::of(scratch);
+        let mut database = Database::of(scratch);
+        let accepted = database.number("SELECT count(*) FROM deliveries");
         Self {
+            accepted,
             world,
             gate,
             database,
             number,
             journey,
             told,
+            sessions: vec![MINE.to_owned()],
         }
     }
 
@@ -98,7 +129,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn write_event(&self) {
         let text = match self.journey {
             Journey::Start => "the-loop start",
-            Journey::Message | Journey::Respawn => TEXT,
+            Journey::Message | Journey::Respawn | Journey::Adopted => TEXT,
         };
         self.world.comment(self.number, text);
     }
@@ -122,6 +153,17 @@ impl<'a> Stage<'a> {
         let agents = self.world.agents();
         wait_until("an agent is told", SOON, || agents.heard().len() > before);
         self.wait_idle();
+    }
+
+    /// Waits until the event counts as delivered.
+    pub(crate) fn wait_delivered(&mut self) {
+        let done = "SELECT count(*) FROM deliveries WHERE state <> 'delivered' AND class = 'event' \
+                    AND id = (SELECT max(id) FROM deliveries)";
+        let all = "SELECT count(*) FROM deliveries";
+        let before = self.accepted;
+        wait_until("the event is delivered", SOON, || {
+            self.database.number(all) > before && self.database.number(done) == 0
+        });
     }
 
     fn wait_idle(&mut self) {
@@ -155,10 +197,10 @@ impl<'a> Stage<'a> {
             "agents were started"
         );
         assert_eq!(agents_alive(world.scratch), 1, "agents run");
-        let mut sessions = Vec::new();
-        let expected = [name.as_str(), MINE];
-        wait_until("only the two sessions are left", SOON, || {
-            sessions = world.tmux_sessions();
+        let mut expected = [&self.sessions[..], &[name]].concat();
+        expected.sort();
+        wait_until(&format!("the sessions are {expected:?}"), SOON, || {
+            let mut sessions = world.tmux_sessions();
             sessions.sort();
             sessions == expected
         });
@@ -168,7 +210,9 @@ impl<'a> Stage<'a> {
 
     fn check_telling(&self) {
         let heard = self.world.agents().heard();
-        let news = heard.strip_prefix(&self.told[..]).expect("a log only grows");
+        let news = heard
+            .strip_prefix(&self.told[..])
+            .expect("a log only grows");
         let [first, second] = news else {
             panic!("told {} texts instead of two: {news:#?}", news.len());
         };
@@ -178,7 +222,41 @@ impl<'a> Stage<'a> {
         assert!(second.contains(AFTERWARDS), "{second}");
         // A successor cannot know whether an agent that has died had read it before.
         let may_repeat = |text: &str| text.contains("may be a repeat");
-        assert!(self.journey == Journey::Respawn || !may_repeat(first), "{first}");
+        assert!(
+            self.journey == Journey::Respawn || !may_repeat(first),
+            "{first}"
+        );
         assert!(!may_repeat(second), "{second}");
     }
+}
+
+/// Kills every agent, and waits until nothing is left of them.
+fn end_agents(world: &World<'_>) {
+    for start in world.agents().starts() {
+        let pid = start.pid.cast_signed();
+        signal(pid, Signal::KILL);
+        wait_gone(pid);
+    }
+}
+
+/// A person starts an agent in a session of this name.
+pub(crate) fn by_hand(world: &World<'_>, name: &str) {
+    let agents = world.agents();
+    let ready = agents.starts().len() + 1;
+    let log = world.scratch.path("agent.jsonl").display().to_string();
+    let program = env!("CARGO_BIN_EXE_the-loop");
+    let words = [
+        "new-session",
+        "-d",
+        "-s",
+        name,
+        "-x",
+        "200",
+        "-y",
+        "50",
+        "--",
+    ];
+    let agent = [program, "demo-agent", "--log", &log];
+    world.scratch.tmux(&[&words[..], &agent[..]].concat());
+    agents.wait_ready(ready);
 }

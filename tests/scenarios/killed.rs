@@ -74,7 +74,11 @@ const WRITES: &[Row] = {
         row(Start, "between acceptance and claim", Writing(CLAIM)),
         row(Start, "between claim and attempt", Writing(ATTEMPT)),
         row(Start, "between attempt and ticket", Writing(FIRST_TICKET)),
-        row(Start, "between new-session and registration", Writing(REGISTER)),
+        row(
+            Start,
+            "between new-session and registration",
+            Writing(REGISTER),
+        ),
         row(Start, "between new-session and settlement", Writing(SETTLE)),
         row(Message, "in the acceptance", Writing(ACCEPT)),
         row(Message, "between acceptance and claim", Writing(CLAIM)),
@@ -82,8 +86,16 @@ const WRITES: &[Row] = {
         row(Message, "between paste and settlement", Writing(SETTLE)),
         row(Respawn, "between claim and attempt", Writing(ATTEMPT)),
         row(Respawn, "between attempt and ticket", Writing(NEXT_TICKET)),
-        row(Respawn, "between new-session and registration", Writing(REGISTER)),
-        row(Respawn, "between new-session and settlement", Writing(SETTLE)),
+        row(
+            Respawn,
+            "between new-session and registration",
+            Writing(REGISTER),
+        ),
+        row(
+            Respawn,
+            "between new-session and settlement",
+            Writing(SETTLE),
+        ),
     ]
 };
 
@@ -94,15 +106,31 @@ const CALLS: &[Row] = {
     use Side::{After, Before};
     &[
         row(Start, "before its look", Asking(Look, Before)),
-        row(Start, "between ticket and new-session", Asking(Spawn, Before)),
+        row(
+            Start,
+            "between ticket and new-session",
+            Asking(Spawn, Before),
+        ),
         row(Start, "at the answer of new-session", Asking(Spawn, After)),
         row(Message, "between attempt and paste", Asking(Paste, Before)),
         row(Message, "at the answer of the paste", Asking(Paste, After)),
         row(Respawn, "before its look", Asking(Look, Before)),
         row(Respawn, "before kill-session", Asking(Clear, Before)),
-        row(Respawn, "at the answer of kill-session", Asking(Clear, After)),
-        row(Respawn, "between ticket and new-session", Asking(Spawn, Before)),
-        row(Respawn, "at the answer of new-session", Asking(Spawn, After)),
+        row(
+            Respawn,
+            "at the answer of kill-session",
+            Asking(Clear, After),
+        ),
+        row(
+            Respawn,
+            "between ticket and new-session",
+            Asking(Spawn, Before),
+        ),
+        row(
+            Respawn,
+            "at the answer of new-session",
+            Asking(Spawn, After),
+        ),
     ]
 };
 

@@ -25,6 +25,8 @@ mod checks;
 mod gate;
 mod journey;
 mod killed;
+mod machine;
 mod many;
+mod people;
 mod stopped;
 mod trap;

@@ -81,7 +81,10 @@ impl Database {
             }
             (since.elapsed() >= HELD).then_some(())
         });
-        assert!(caught.is_some(), "nobody made the write that was waited for");
+        assert!(
+            caught.is_some(),
+            "nobody made the write that was waited for"
+        );
     }
 
     /// Takes the trap away, once nobody is in it any more.
