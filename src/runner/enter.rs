@@ -16,7 +16,7 @@ use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
 use super::parse::{fields_of, said};
 use super::paste::{Modes, Seat};
-use super::server::{Listener, TmuxServer, Unanswered};
+use super::server::{TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
 /// Whether the last text was submitted.
@@ -196,13 +196,9 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 Field::Foreground,
             ],
         };
-        let answer = self.ask(&target.socket, vec![question]).await?;
-        if answer.listener == Listener::Absent {
-            return match self.machine.life(&target.boot, &target.server) {
-                Life::Gone => Ok(None),
-                Life::Running | Life::Unknown => Err(self.socket_lost(target)),
-            };
-        }
+        let Some(answer) = self.ask_recorded(target, vec![question]).await? else {
+            return Ok(None);
+        };
         let line = fields_of(&answer, Marker::Is, 6).next();
         let Some([session, shown, in_mode, enter, program, foreground]) = line.as_deref() else {
             return Err(Unanswered::NoVerdict {

@@ -11,6 +11,7 @@ use crate::model::{Phase, Record, TmuxSocket, TmuxTarget};
 use crate::process::identity::Life;
 use crate::process::signal::Signal;
 
+use super::command::TmuxCommand;
 use super::parse::{SeenPane, Snapshot, snapshot, snapshot_question};
 use super::server::{Answer, Listener, TmuxServer, Unanswered};
 use super::{Address, Machine, TmuxRunner};
@@ -308,6 +309,35 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             && !harnesses.iter().any(|(harness, _)| harness.pid == pane.pid)
             && !harnesses.is_empty()
             && harnesses.iter().all(|(_, life)| *life == Life::Gone)
+    }
+
+    /// Asks the server that a session recorded; none when that is proved gone.
+    ///
+    /// One that runs without its socket is asked to make it again first: what is only read from it
+    /// would otherwise wait for ever.
+    pub(super) async fn ask_recorded(
+        &self,
+        target: &TmuxTarget,
+        question: Vec<TmuxCommand>,
+    ) -> Result<Option<Answer>, Unanswered> {
+        let answer = self.ask(&target.socket, question.clone()).await?;
+        if answer.listener == Listener::Present {
+            return Ok(Some(answer));
+        }
+        let is_gone = || self.machine.life(&target.boot, &target.server) == Life::Gone;
+        if is_gone() {
+            return Ok(None);
+        }
+        if self.socket_comes_back(target).await {
+            let answer = self.ask(&target.socket, question).await?;
+            if answer.listener == Listener::Present {
+                return Ok(Some(answer));
+            }
+            if is_gone() {
+                return Ok(None);
+            }
+        }
+        Err(self.socket_lost(target))
     }
 
     /// Asks the recorded server to make its socket again, and waits until somebody listens there, or

@@ -6,7 +6,7 @@ use crate::process::identity::Life;
 use super::command::{Target, TmuxCommand};
 use super::field::{Field, Marker, OptionName};
 use super::parse::fields_of;
-use super::server::{Listener, TmuxServer, Unanswered};
+use super::server::{TmuxServer, Unanswered};
 use super::{Address, Machine, TmuxRunner};
 
 /// Whether a delivery was pasted into the session.
@@ -43,14 +43,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 Field::Option(OptionName::Token(delivery)),
             ],
         };
-        let answer = self.ask(&target.socket, vec![question]).await?;
+        let Some(answer) = self.ask_recorded(target, vec![question]).await? else {
+            return Ok(TokenState::NoSession);
+        };
         let line = fields_of(&answer, Marker::Is, 4).next();
-        if answer.listener == Listener::Absent {
-            return match self.machine.life(&target.boot, &target.server) {
-                Life::Gone => Ok(TokenState::NoSession),
-                Life::Running | Life::Unknown => Err(self.socket_lost(target)),
-            };
-        }
         let Some([server, session, shown, token]) = line.as_deref() else {
             return Err(Unanswered::NoVerdict {
                 detail: format!("status {}, {:?}", answer.status, answer.words),

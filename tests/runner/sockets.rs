@@ -1,10 +1,11 @@
 //! Sockets that were removed under a running server.
 
+use the_loop::model::DeliveryId;
 use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
-use the_loop::runner::{Probe, Remains, Unanswered};
+use the_loop::runner::{Probe, Remains, TokenState, Unanswered};
 
-use crate::rig::{Loss, Rig, address, open, spawned};
+use crate::rig::{Loss, Rig, address, message, open, spawned};
 use crate::tmux::wait_for;
 
 #[tokio::test]
@@ -17,6 +18,24 @@ async fn a_removed_socket_is_made_again_by_its_server() {
 
     assert_eq!(probe, Probe::Live);
     assert!(rig.tmux.socket().exists());
+}
+
+/// A delivery whose attempt met the loss reads only its token, and an outstanding Enter only itself.
+#[tokio::test]
+async fn a_token_and_an_enter_are_found_though_the_socket_was_removed() {
+    let rig = Rig::new();
+    let it = rig.start_recorder(1).await;
+    let text = message(1, "[the-loop] a");
+    rig.runner.deliver(&it, &text, &open).await.unwrap();
+    rig.typed(1, "\r");
+
+    std::fs::remove_file(rig.tmux.socket()).unwrap();
+    let token = rig.runner.read_token(&it, DeliveryId(1)).await;
+    assert_eq!(token, Ok(TokenState::Pasted));
+
+    std::fs::remove_file(rig.tmux.socket()).unwrap();
+    let enter = rig.runner.settle_enter(&it, None, &open).await;
+    assert!(enter.is_ok(), "{enter:?}");
 }
 
 #[tokio::test]

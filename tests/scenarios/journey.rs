@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::checks::{agents_alive, signal, wait_gone};
 use crate::gate::Gate;
-use crate::support::{Running, SOON, Scratch, TheLoop, wait_until};
+use crate::support::{Running, SOON, Scratch, TheLoop, poll, wait_until};
 use crate::trap::Database;
 use crate::world::World;
 
@@ -199,11 +199,16 @@ impl<'a> Stage<'a> {
         assert_eq!(agents_alive(world.scratch), 1, "agents run");
         let mut expected = [&self.sessions[..], &[name]].concat();
         expected.sort();
-        wait_until(&format!("the sessions are {expected:?}"), SOON, || {
-            let mut sessions = world.tmux_sessions();
+        let mut sessions = Vec::new();
+        let left = poll(SOON, || {
+            sessions = world.tmux_sessions();
             sessions.sort();
-            sessions == expected
+            (sessions == expected).then_some(())
         });
+        assert!(
+            left.is_some(),
+            "{sessions:?} are there instead of {expected:?}"
+        );
         let bad = "SELECT count(*) FROM deliveries WHERE state IN ('abandoned', 'skipped')";
         assert_eq!(self.database.number(bad), 0, "deliveries were given up");
     }

@@ -144,6 +144,7 @@ fn after_a_reboot_a_session_is_respawned_and_the_new_holders_of_its_numbers_are_
 
     let _daemon = stage.daemon();
     stage.world.wait_heard(TEXT);
+    stage.wait_delivered();
     assert!(stranger.try_wait().unwrap().is_none(), "it was signalled");
     stranger.kill().unwrap();
     stranger.wait().unwrap();
@@ -167,8 +168,11 @@ fn of_two_claimants_of_a_delivery_the_slow_one_says_nothing() {
     stage
         .database
         .change("UPDATE deliveries SET lease_until = 1 WHERE claim_lead = 1");
-    stage.world.run(&["poll", "--once"]).ok();
+    // Without it a second daemon does not know of the first.
+    fs::remove_file(scratch.state_root().join("poll.lock")).unwrap();
+    let _quick = stage.daemon();
     stage.world.wait_heard(TEXT);
+    stage.wait_delivered();
     stage.gate.open();
     held.wait_gone();
     slow.signal(Signal::CONT);

@@ -10,12 +10,12 @@ use crate::support::{SOON, Scratch, wait_until};
 
 /// A person's configuration, as odd as they come.
 const ODD: &str = "\
+set -t mine destroy-unattached off
+set -g destroy-unattached on
 set -g base-index 1
 setw -g pane-base-index 1
 set -g renumber-windows on
 set -g remain-on-exit on
-set -g destroy-unattached on
-set -t mine destroy-unattached off
 setw -g window-size manual
 setw -g aggressive-resize on
 setw -g automatic-rename on
