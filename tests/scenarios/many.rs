@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 /// How many scenarios of one test run at the same time.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 
 /// Plays every row of a table, and fails with the names of all that failed.
 pub(crate) fn play_all<R: Sync>(

@@ -16,7 +16,7 @@ set -g base-index 1
 setw -g pane-base-index 1
 set -g renumber-windows on
 set -g remain-on-exit on
-setw -g window-size manual
+setw -t mine: window-size manual
 setw -g aggressive-resize on
 setw -g automatic-rename on
 setw -g mode-keys vi
@@ -85,7 +85,7 @@ fn reasons(stage: &Stage<'_>, pattern: &str) -> Vec<Value> {
     events.iter().map(|one| one["reason"].clone()).collect()
 }
 
-/// SP-24: base-index 1, remain-on-exit, destroy-unattached, hooks, window-size manual and more.
+/// Base-index 1, remain-on-exit, destroy-unattached, hooks and more.
 #[test]
 fn a_persons_odd_configuration_of_tmux_changes_nothing() {
     let all = [Journey::Start, Journey::Message, Journey::Respawn];
@@ -111,6 +111,24 @@ fn a_persons_odd_configuration_of_tmux_changes_nothing() {
             assert_eq!(scratch.tmux(&size).trim(), "200x50");
         },
     );
+}
+
+/// SP-24: this tmux ends when it makes a session while the global `window-size` is `manual`.
+#[test]
+fn a_server_that_a_new_session_would_end_gets_none_until_it_is_safe() {
+    let scratch = Scratch::new();
+    let mut stage = Stage::new(&scratch, Journey::Start);
+    let server = stage.server();
+    scratch.tmux(&["set-option", "-gw", "window-size", "manual"]);
+    stage.write_event();
+    let _daemon = stage.daemon();
+    wait_until("the start failed or went well", SOON, || {
+        !stage.world.events("session.spawn*").is_empty()
+    });
+    scratch.tmux(&["set-option", "-gw", "window-size", "latest"]);
+
+    stage.check();
+    assert_eq!(stage.server(), server);
 }
 
 /// AC3, SP-5: the name is held by a session that a person made and that lives.
