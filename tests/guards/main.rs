@@ -9,6 +9,7 @@ mod dependencies;
 mod documents;
 mod prerequisites;
 mod processes;
+mod reach;
 mod specs;
 mod sql;
 mod text;

@@ -4,9 +4,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::checks::{agents_alive, signal};
-use crate::journey::{Journey, Stage, TEXT, by_hand};
+use crate::journey::{Journey, MINE, Stage, TEXT, by_hand};
 use crate::many::play_all;
 use crate::support::{SOON, Scratch, wait_until};
+use crate::world::{short, stop};
 
 /// A person's configuration, as odd as they come.
 const ODD: &str = "\
@@ -85,7 +86,7 @@ fn reasons(stage: &Stage<'_>, pattern: &str) -> Vec<Value> {
     events.iter().map(|one| one["reason"].clone()).collect()
 }
 
-/// Base-index 1, remain-on-exit, destroy-unattached, hooks and more.
+/// SP-28: base-index 1, remain-on-exit, destroy-unattached, hooks and more.
 #[test]
 fn a_persons_odd_configuration_of_tmux_changes_nothing() {
     let all = [Journey::Start, Journey::Message, Journey::Respawn];
@@ -270,6 +271,40 @@ fn a_persons_agent_of_the_name_is_told_instead_of_a_new_one() {
     stage.check();
     assert_eq!(stage.world.events("session.respawn_averted").len(), 1);
     assert!(stage.world.events("session.respawned").is_empty());
+}
+
+/// SP-26: the database names a person's session as the item's; it is never ended for that.
+#[test]
+fn what_is_ended_is_found_by_its_minted_name_whatever_is_recorded() {
+    let scratch = Scratch::new();
+    let mut stage = Stage::new(&scratch, Journey::Respawn);
+    let shown = [
+        "display-message",
+        "-p",
+        "-t",
+        "=mine:",
+        "#{session_id} #{pane_id} #{pane_pid}",
+    ];
+    let mine = scratch.tmux(&shown);
+    let words: Vec<&str> = mine.split_whitespace().collect();
+    let spoil = format!(
+        "UPDATE sessions SET tmux_session_id = '{}', pane = '{}'",
+        words[0], words[1]
+    );
+    stage.database.change(&spoil);
+    stage.write_event();
+    let daemon = stage.daemon();
+    stage.check();
+    stop(daemon);
+
+    stage.database.change(&spoil);
+    let item = short(stage.number);
+    stage
+        .world
+        .run(&["sessions", "close", &item, "--kill-tmux"])
+        .ok();
+    assert_eq!(stage.world.tmux_sessions(), [MINE]);
+    assert_eq!(scratch.tmux(&shown), mine);
 }
 
 /// SP-2: a person has another tmux server with a session of the same name and an agent in it.
