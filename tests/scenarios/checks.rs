@@ -15,9 +15,12 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
 
 /// Waits until a process is gone, reaped or not.
 pub(crate) fn wait_gone(pid: i32) {
-    wait_until("the process ends", Duration::from_secs(10), || {
-        identify(pid).is_none_or(|process| life(&process) == Life::Gone)
-    });
+    wait_until("the process ends", Duration::from_secs(10), || is_gone(pid));
+}
+
+/// Tells whether a process is gone, reaped or not.
+pub(crate) fn is_gone(pid: i32) -> bool {
+    identify(pid).is_none_or(|process| life(&process) == Life::Gone)
 }
 
 /// How many agents run.

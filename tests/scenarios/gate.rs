@@ -145,12 +145,17 @@ impl Gate {
 
 impl Held {
     /// Kills the call, so that tmux never hears of it, or nobody reads what it said.
-    pub(crate) fn kill(self) {
+    pub(crate) fn kill(&self) {
         crate::checks::signal(self.pid, Signal::KILL);
     }
 
+    /// Tells whether the call has ended.
+    pub(crate) fn is_gone(&self) -> bool {
+        crate::checks::is_gone(self.pid)
+    }
+
     /// Waits until the call has ended.
-    pub(crate) fn wait_gone(self) {
+    pub(crate) fn wait_gone(&self) {
         crate::checks::wait_gone(self.pid);
     }
 }

@@ -164,11 +164,11 @@ fn play(row: &Row, tmux: Tmux) {
     }
     match tmux {
         Tmux::Runs => {
-            held.map(Held::kill);
+            held.iter().for_each(Held::kill);
         }
         Tmux::RunsAndServes => {
             stage.gate.open();
-            held.map(Held::wait_gone);
+            held.iter().for_each(Held::wait_gone);
         }
         Tmux::RunsAndServesLate | Tmux::StandsStill => {}
     }
@@ -181,7 +181,7 @@ fn play(row: &Row, tmux: Tmux) {
     if tmux == Tmux::RunsAndServesLate {
         stage.wait_settled();
         stage.gate.open();
-        held.map(Held::wait_gone);
+        held.iter().for_each(Held::wait_gone);
     }
     stage.check();
 }

@@ -22,11 +22,11 @@ mod support;
 mod world;
 
 mod checks;
+mod frozen;
 mod gate;
 mod journey;
 mod killed;
 mod machine;
 mod many;
 mod people;
-mod stopped;
 mod trap;
