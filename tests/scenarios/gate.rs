@@ -56,6 +56,7 @@ impl Side {
 const SCRIPT: &str = r#"#!/bin/sh
 here='@FOLDER@'
 case "$*" in
+-V) exec '@TMUX@' -V ;;
 *new-session*) kind=spawn ;;
 *kill-session*) kind=clear ;;
 *load-buffer*) kind=paste ;;
@@ -132,7 +133,7 @@ impl Gate {
         fs::write(self.folder.join("open"), "").unwrap();
     }
 
-    /// How often tmux was asked for anything.
+    /// How often a server was asked for anything.
     pub(crate) fn calls(&self) -> usize {
         lines(&self.folder.join("calls"))
     }
