@@ -53,12 +53,12 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             marker: Marker::Is,
             fields: vec![Field::ServerVersion],
         };
-        let question = vec![version, TmuxCommand::ShowWindowSize];
+        let question = vec![TmuxCommand::ShowWindowSize, version];
         let answer = self.ask(&self.socket, question).await?;
         let version = fields_of(&answer, Marker::Is, 1)
             .next()
             .and_then(|line| Version::parse(&format!("tmux {}", line.first()?)));
-        let is_manual = answer.output.lines().last() == Some("manual");
+        let is_manual = answer.output.lines().next() == Some("manual");
         if is_manual && version < Some(SURVIVES_MANUAL_SIZE) {
             return Err(RunnerError::Refused {
                 doing: "make the session",
