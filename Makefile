@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export CLIPPY_CONF_DIR := $(CURDIR)/.ci
 
-.PHONY: help demo test check bench chaos tools prerequisites
+.PHONY: help demo test check bench chaos simulate fuzz tools prerequisites
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,12 @@ bench: prerequisites ## Measure, and print the figures beside their targets (ARG
 
 chaos: prerequisites ## Kill, stop and break everything for minutes, and count what got lost (ARGS="--seed 7")
 	@$(CARGO) bench --locked --quiet --profile dev --bench chaos -- $(ARGS)
+
+simulate: ## Play stories on a simulated machine (SEEDS=10000, or SEED=7 with all that happens in it)
+	@SEEDS=$(or $(SEEDS),10000) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --quiet --release --test sim -- --nocapture every_story
+
+fuzz: ## Search for inputs that break a property (TARGET=payload, ARGS=-max_total_time=60); needs nightly
+	@.ci/fuzz "$(TARGET)" $(ARGS)
 
 tools: ## Install the optional checkers that `make check` uses when they are there
 	$(CARGO) install --locked cargo-deny cargo-machete

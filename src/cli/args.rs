@@ -28,13 +28,19 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// Read this configuration instead of ~/.the-loop/cli-config.yaml
-    #[arg(short, long, global = true, value_name = "PATH")]
+    // Not a doc comment: there the variable would need backticks, and the terminal would show them.
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "PATH",
+        help = "Read this configuration, instead of $THE_LOOP_CLI_CONFIG or ~/.the-loop/cli-config.yaml"
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Log more to stderr (-vv: every request and every tmux call)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Say nothing but errors
+    /// No warnings and no progress; poll says only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// How log lines on stderr look; with json, poll prints its decisions as JSON lines too
@@ -108,7 +114,7 @@ pub(crate) enum PollCommand {
     /// Watch the configured repositories, in the foreground
     #[command(
         after_help = "Exit codes: 0 stopped as asked, 1 could not run (another poller runs), 2 wrong usage or \
-                      configuration. With --once: 0 all worked, also where a running poller does the work, \
+                      configuration, 130 ended at once by a second signal. With --once: 0 all worked, also where a running poller does the work, \
                       1 something failed"
     )]
     Start(PollStartArgs),
@@ -156,7 +162,7 @@ pub(crate) enum SessionsCommand {
     List {
         /// Only sessions in this state; paused and closed ones also where their agent has ended or
         /// runs on
-        // `--status active` is what the Python program calls it.
+        // Scripts may know it as `--status active`.
         #[arg(long, alias = "status", value_enum)]
         state: Option<StateFilter>,
         #[command(flatten)]
@@ -183,16 +189,17 @@ pub(crate) enum SessionsCommand {
     Pause(SteerArgs),
     /// Deliver again into a paused session
     Resume(SteerArgs),
-    /// End the session and drop what is queued for it
+    /// Close the session, end its agent as routing.tmux.killHarnessOnClose says, and drop what is queued
     Stop(SteerArgs),
-    /// Close the session as the end of its work item would
+    /// Close the session as the end of its work item would; the item stays started, so that its next
+    /// event begins a new session (stop prevents that)
     Close {
         #[command(flatten)]
         steer: SteerArgs,
-        /// Leave the tmux session readable
+        /// Leave the tmux session readable, instead of routing.tmux.keepSessionOnClose
         #[arg(long, conflicts_with = "kill_tmux")]
         keep_tmux: bool,
-        /// End the tmux session too
+        /// End the tmux session too, and the agent in it
         #[arg(long)]
         kill_tmux: bool,
     },

@@ -11,6 +11,7 @@ use super::decisions::{Decisions, Detail};
 use super::exit::{Exit, Failure};
 use super::layout::{Column, Fit};
 use super::{explain, output, setup};
+use crate::config::Purpose;
 use crate::eventlog::{self, Beginning, Filter, Follower, Level, Record, describe, parse_since};
 use crate::model::Source;
 
@@ -38,7 +39,7 @@ pub(super) fn run(global: &Global, args: &EventsArgs) -> Result<Exit, Failure> {
         output::table(&TYPES, &rows);
         return Ok(Exit::Success);
     }
-    let loaded = setup::load_or_defaults(global)?;
+    let loaded = setup::load_or_defaults(global, Purpose::Look)?;
     let filter = filter(args, &loaded.config.integrations.github.host)?;
     let path = &loaded.config.event_log.path;
     let limit = if args.limit == 0 {

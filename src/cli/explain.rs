@@ -59,7 +59,7 @@ struct Story {
     earlier: usize,
     steps: Vec<Step>,
     /// How each delivery stands.
-    deliveries: Vec<Standing>,
+    deliveries: Vec<ExplainedDelivery>,
     /// What can be done where the event was decided against before it was stored.
     refused: Option<&'static str>,
     /// How the session stands, in the story of a work item.
@@ -75,7 +75,7 @@ struct Step {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Standing {
+struct ExplainedDelivery {
     #[serde(flatten)]
     row: QueueRow,
     result: String,
@@ -86,7 +86,7 @@ struct Standing {
 pub(super) fn run(config: &Config, text: &str, limit: usize, json: bool) -> Result<Exit, Failure> {
     let subject = Subject::of(text, &config.integrations.github.host);
     let tail = eventlog::tail(&config.event_log.path, subject.filter(), usize::MAX)?;
-    let (deliveries, session) = standing(config, &subject, &tail.records)?;
+    let (deliveries, session) = recorded(config, &subject, &tail.records)?;
     if tail.records.is_empty() && deliveries.is_empty() && session.is_none() {
         return Err(Failure::of(format!(
             "nothing is known of {text}: neither the event log {} nor the store has it. Was it written \
@@ -103,7 +103,7 @@ pub(super) fn run(config: &Config, text: &str, limit: usize, json: bool) -> Resu
         steps,
         deliveries: deliveries
             .into_iter()
-            .map(|row| standing_of(row, &tail.records))
+            .map(|row| explained(row, &tail.records))
             .collect(),
         refused: refused(&tail.records),
         session,
@@ -161,7 +161,7 @@ fn act(record: &Record) -> Option<String> {
 }
 
 /// Reads how the deliveries stand, and the session of a work item.
-fn standing(
+fn recorded(
     config: &Config,
     subject: &Subject,
     records: &[Record],
@@ -262,7 +262,7 @@ fn title(subject: &Subject, rows: &[QueueRow], records: &[Record]) -> String {
     format!("{} on {item}{by}", kind_phrase(&kind))
 }
 
-fn standing_of(row: QueueRow, records: &[Record]) -> Standing {
+fn explained(row: QueueRow, records: &[Record]) -> ExplainedDelivery {
     let (result, advice) = outcome(&row);
     // Why an agent could not be started says more than that its start was given up.
     let spawn = records.iter().rev().find_map(|record| {
@@ -274,7 +274,7 @@ fn standing_of(row: QueueRow, records: &[Record]) -> Standing {
         (DeliveryState::Abandoned, Some(spawn)) => Some(spawn.remedy),
         _ => advice,
     };
-    Standing {
+    ExplainedDelivery {
         row,
         result,
         advice,
@@ -362,17 +362,17 @@ fn print(subject: &Subject, story: &Story) {
         output::line("  the event log has nothing about it any more");
     }
     output::line("");
-    for standing in &story.deliveries {
+    for explained in &story.deliveries {
         let about = match subject {
             Subject::Item(_) => format!(
                 "delivery {} ({}) ",
-                standing.row.delivery,
-                kind_phrase(&standing.row.kind)
+                explained.row.delivery,
+                kind_phrase(&explained.row.kind)
             ),
             Subject::Delivery(_) => String::new(),
         };
-        output::line(format!("Result: {about}{}", standing.result));
-        if let Some(advice) = &standing.advice {
+        output::line(format!("Result: {about}{}", explained.result));
+        if let Some(advice) = &explained.advice {
             output::line(format!("To do:  {advice}"));
         }
     }

@@ -10,7 +10,7 @@ use super::exit::{Exit, Failure};
 use super::live::Live;
 use super::screen::Taken;
 use super::{output, screen, setup};
-use crate::config::Loaded;
+use crate::config::{Loaded, Purpose};
 use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockError, LockState};
 use crate::daemon::{PollError, PollOptions, Run, StandingNews, detach, lock_path, run_poll};
@@ -151,7 +151,7 @@ fn start_detached(global: &Global, args: &PollStartArgs, loaded: &Loaded) -> Res
 }
 
 fn stop(global: &Global, patience: Duration) -> Result<Exit, Failure> {
-    let loaded = setup::load_or_defaults(global)?;
+    let loaded = setup::load_or_defaults(global, Purpose::Look)?;
     let lock = lock_path(&loaded.config);
     let holder = match InstanceLock::state(&lock)? {
         LockState::Free => return Err(Failure::of("no poller runs on this state")),
@@ -188,7 +188,7 @@ fn stop(global: &Global, patience: Duration) -> Result<Exit, Failure> {
 }
 
 fn status(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
-    let loaded = setup::load_or_defaults(global)?;
+    let loaded = setup::load_or_defaults(global, Purpose::Look)?;
     let holder = match InstanceLock::state(&lock_path(&loaded.config))? {
         LockState::Free => None,
         LockState::Held(holder) => Some(holder),

@@ -15,8 +15,8 @@ Generated from the code; do not edit. `the-loop <command> --help` prints the sam
 
 A work item is written `octo/app#15` (on github.com), `github:octo/app#15`,
 `github:<host>/octo/app#15`, or as the address of its page. Commands that answer take `--json` and
-then print nothing else on standard output; warnings, notes and errors go to standard error. Colour is left out where the output is no terminal or `NO_COLOR` is set. Commands work on the files
-of `state.root`, whether or not a daemon runs.
+then print nothing else on standard output; warnings, notes and errors go to standard error. Colour is left out where
+the output is no terminal or `NO_COLOR` is set. Commands work on the files of `state.root`, whether or not a daemon runs.
 
 ";
 
@@ -27,6 +27,7 @@ const EXIT_CODES: &str = "## Exit codes
 | 0 | it did what was asked |
 | 1 | it failed, or the answer is no |
 | 2 | the command line or the configuration is wrong; nothing was done |
+| 130 | a second signal ended `poll start` at once |
 
 `sessions attach` becomes tmux and ends with its code. Where a command has more to say, it is said there.
 ";

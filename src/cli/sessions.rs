@@ -4,7 +4,7 @@
 use super::args::{Global, SessionsArgs, SessionsCommand};
 use super::exit::{Exit, Failure};
 use super::{output, reset, session_list, session_show, setup, steer};
-use crate::config::Config;
+use crate::config::{Config, Purpose};
 use crate::daemon::{open_store, runner};
 use crate::model::{OperatorCommand, TmuxFate, WorkItemRef};
 use crate::process::exec;
@@ -12,7 +12,11 @@ use crate::runner::{Access, Address};
 use crate::store::{SessionFace, Store};
 
 pub(super) fn run(global: &Global, args: SessionsArgs) -> Result<Exit, Failure> {
-    let loaded = setup::load_or_defaults(global)?;
+    let purpose = match args.command {
+        SessionsCommand::Start(_) => Purpose::Work,
+        _ => Purpose::Look,
+    };
+    let loaded = setup::load_or_defaults(global, purpose)?;
     let config = &loaded.config;
     match args.command.meant_on(&config.integrations.github.host) {
         SessionsCommand::List { state, json } => session_list::list(config, state, json.json),

@@ -6,7 +6,7 @@ use super::args::Global;
 use super::exit::Failure;
 use super::output;
 use super::screen::LogLines;
-use crate::config::{Config, ConfigError, Environment, Loaded};
+use crate::config::{Config, ConfigError, Environment, Loaded, Purpose};
 use crate::telemetry::{self, Colour, Verbosity};
 
 /// Loads the configuration, says its warnings, and starts logging.
@@ -25,11 +25,11 @@ pub(super) fn load(global: &Global) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
-/// Loads the configuration for a command that only looks: without a file, the defaults do.
-pub(super) fn load_or_defaults(global: &Global) -> Result<Loaded, Failure> {
+/// Loads the configuration for a command that does not poll: without a file, the defaults do.
+pub(super) fn load_or_defaults(global: &Global, purpose: Purpose) -> Result<Loaded, Failure> {
     start_logging(global);
     let environment = Environment::of_this_process();
-    match Config::load(global.config.as_deref(), &environment) {
+    match Config::load_for(purpose, global.config.as_deref(), &environment) {
         Ok(loaded) => Ok(loaded),
         Err(ConfigError::NoFile { .. }) => {
             Loaded::defaults(&environment).map_err(|error| Failure::config(&error))

@@ -10,13 +10,13 @@ use super::output::{self, grouped};
 use super::session_list::{Row, cannot_be_read};
 use super::session_state::State;
 use super::{poll, setup};
-use crate::config::Config;
+use crate::config::{Config, Purpose};
 use crate::daemon::heartbeat::{self, Heartbeat};
 use crate::daemon::lock::{Holder, InstanceLock, LockState};
 use crate::daemon::{lock_path, open_store};
 use crate::eventlog::{hold_phrase, kind_phrase};
 use crate::model::text::{count, one_line};
-use crate::model::{DeliveryState, RepoRef};
+use crate::model::{DeliveryState, HoldReason, RepoRef};
 use crate::store::{
     Counts, ItemFilter, QueueFilter, QueueRow, SessionFilter, Store, UnreadableSession,
 };
@@ -67,7 +67,7 @@ struct SessionCount {
 }
 
 pub(super) fn run(global: &Global, args: &JsonArgs) -> Result<Exit, Failure> {
-    let loaded = setup::load_or_defaults(global)?;
+    let loaded = setup::load_or_defaults(global, Purpose::Look)?;
     let config = &loaded.config;
     let lock = InstanceLock::state(&lock_path(config))?;
     let status = setup::block_on(async {
@@ -262,8 +262,11 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     {
         let item = row.item.short();
         let why = held_for(row);
-        let remedy = match row.reason {
-            Some(_) => format!("the-loop sessions attach {item}"),
+        let remedy = match row.reason.as_deref().map(str::parse) {
+            Some(Ok(HoldReason::NoAgent | HoldReason::PaneInMode | HoldReason::InputOff)) => {
+                format!("the-loop sessions attach {item}")
+            }
+            Some(_) => format!("the-loop events --explain {item}"),
             None => "a newer the-loop may read it".to_owned(),
         };
         lines.push(format!(

@@ -48,17 +48,24 @@ pub(super) fn command(
         output::line(format!("{}: {word} done", args.work_item.short()));
     } else {
         let why = reason.unwrap_or_else(|| state.to_string());
-        let why = eventlog::drop_phrase(&why);
-        return Err(Failure::of(format!(
-            "{}: {word} was not done: {why}",
-            args.work_item.short()
-        )));
+        let said = not_done(command, &why);
+        return Err(Failure::of(format!("{}: {said}", args.work_item.short())));
     }
     Ok(if state == DeliveryState::Delivered {
         Exit::Success
     } else {
         Exit::Failure
     })
+}
+
+/// Says why a command did nothing to a session.
+fn not_done(command: OperatorCommand, why: &str) -> String {
+    let word = command.as_str();
+    let is_remembered = matches!(command, OperatorCommand::Stop | OperatorCommand::Pause);
+    if is_remembered && why == DropReason::NoSession.as_str() {
+        return format!("there is no session; {word} is remembered as the last command");
+    }
+    format!("{word} was not done: {}", eventlog::drop_phrase(why))
 }
 
 /// What a look at a queued command found.

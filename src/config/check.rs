@@ -6,11 +6,21 @@ use super::key_path::KeyPath;
 use super::problem::Problem;
 use super::tree::Node;
 
+/// What the configuration is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To start agents: the folders and files that it names must be there.
+    Work,
+    /// To look at what is, or to end it: what it names may be missing.
+    Look,
+}
+
 /// Collects what is wrong, and knows what relative paths are relative to.
 pub(super) struct Checker<'a> {
     tree: &'a Node,
     folder: &'a Path,
     home: Option<&'a Path>,
+    purpose: Purpose,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     secret_at: Option<KeyPath>,
@@ -22,12 +32,14 @@ impl<'a> Checker<'a> {
         tree: &'a Node,
         folder: &'a Path,
         home: Option<&'a Path>,
+        purpose: Purpose,
         problems: Vec<Problem>,
     ) -> Self {
         Self {
             tree,
             folder,
             home,
+            purpose,
             problems,
             warnings: Vec::new(),
             secret_at: None,
@@ -58,6 +70,19 @@ impl<'a> Checker<'a> {
         for message in messages {
             self.problems
                 .push(Problem::new(Some(place), path, &message));
+        }
+    }
+
+    /// Reports something amiss with a folder or file that the configuration names. A poller must be
+    /// found and stopped without it, so it is a warning to those who start no agent.
+    pub(super) fn amiss(&mut self, path: &KeyPath, messages: impl IntoIterator<Item = String>) {
+        match self.purpose {
+            Purpose::Work => self.several(path, messages),
+            Purpose::Look => {
+                for message in messages {
+                    self.warning(path, &message);
+                }
+            }
         }
     }
 

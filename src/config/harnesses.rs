@@ -202,9 +202,10 @@ pub(super) fn program(text: &str, key: &KeyPath, checker: &mut Checker<'_>) -> S
 }
 
 /// What the loop itself sets in every pane.
-const OURS: [&str; 5] = [
+const OURS: [&str; 6] = [
     "THE_LOOP_WORK_ITEM",
     "THE_LOOP_SESSION",
+    "THE_LOOP_OWNER",
     "TERM",
     "TMUX",
     "TMUX_PANE",

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::check::Checker;
+use super::check::{Checker, Purpose};
 use super::discover::{self, Environment, FoundBy};
 use super::harnesses;
 use super::key_path::KeyPath;
@@ -128,11 +128,23 @@ fn indented(text: &str) -> String {
 }
 
 impl Config {
-    /// Finds, reads and validates the configuration.
+    /// Finds, reads and validates the configuration, to work by it.
     ///
     /// # Errors
     /// [`ConfigError`]; [`ConfigError::Invalid`] holds every problem of the file at once.
     pub fn load(explicit: Option<&Path>, env: &Environment) -> Result<Loaded, ConfigError> {
+        Self::load_for(Purpose::Work, explicit, env)
+    }
+
+    /// The same for a purpose.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_for(
+        purpose: Purpose,
+        explicit: Option<&Path>,
+        env: &Environment,
+    ) -> Result<Loaded, ConfigError> {
         let (path, found_by) = discover::discover(explicit, env)?;
         let file = FileName::of(&path, env.home.as_deref());
         let (bytes, mode) = read(&path).map_err(|error| {
@@ -151,7 +163,8 @@ impl Config {
         let invalid =
             |found| ConfigError::Invalid(Problems::new(file.clone(), found, notes.clone()));
         let text = utf8(&bytes).map_err(|problem| invalid(only(vec![problem])))?;
-        let parsed = build(text, folder, env.home.as_deref(), Some(mode)).map_err(invalid)?;
+        let home = env.home.as_deref();
+        let parsed = build(text, folder, home, Some(mode), purpose).map_err(invalid)?;
         Ok(Loaded {
             config: parsed.config,
             origins: Origins::of(&parsed.tree),
@@ -194,7 +207,7 @@ impl Loaded {
             path: None,
             shown: "the built-in defaults".to_owned(),
         };
-        let built = build("", &folder, Some(home), None).map_err(|found| {
+        let built = build("", &folder, Some(home), None, Purpose::Work).map_err(|found| {
             ConfigError::Invalid(Problems::new(file.clone(), found, Vec::new()))
         })?;
         Ok(Self {
@@ -226,7 +239,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((bytes, metadata.permissions().mode()))
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
         Err(error) => {
@@ -248,17 +261,18 @@ fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     }
 }
 
-struct Built {
-    config: Config,
-    tree: Node,
-    warnings: Vec<Problem>,
+pub(super) struct Built {
+    pub(super) config: Config,
+    pub(super) tree: Node,
+    pub(super) warnings: Vec<Problem>,
 }
 
-fn build(
+pub(super) fn build(
     text: &str,
     folder: &Path,
     home: Option<&Path>,
     mode: Option<u32>,
+    purpose: Purpose,
 ) -> Result<Built, Findings> {
     let (tree, mut problems) = tree::parse(text);
     let Some(tree) = tree else {
@@ -276,7 +290,7 @@ fn build(
             return Err(only(problems));
         }
     };
-    let mut checker = Checker::new(&tree, folder, home, differences);
+    let mut checker = Checker::new(&tree, folder, home, purpose, differences);
     let config = file.validate(&mut checker);
     if let Some(mode) = mode {
         check_permissions(mode, &mut checker);

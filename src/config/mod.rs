@@ -15,6 +15,8 @@ mod key_path;
 mod load;
 mod polling;
 mod problem;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 #[cfg(test)]
 mod reference;
 mod retired;
@@ -32,6 +34,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
+pub use check::Purpose;
 pub use discover::{Environment, FoundBy, VARIABLE};
 pub use event_log::EventLog;
 pub use github::{GitHub, Integrations};

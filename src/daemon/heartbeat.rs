@@ -34,7 +34,7 @@ pub struct CycleSummary {
     pub ended_at: DateTime<Utc>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// Work items known in the watched repositories.
+    /// Open work items that are known after the cycle.
     pub items: u64,
     /// Requests sent to GitHub.
     pub requests: u64,

@@ -97,7 +97,7 @@ fn remove_if_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<(), TicketErr
     }
 }
 
-/// The spawn intents that an open session needs the files of.
+/// The spawns that an open session needs the files of.
 fn owners(session: Session) -> impl Iterator<Item = OwnerId> {
     let attempt = session.attempt.map(|attempt| attempt.owner);
     std::iter::once(session.owner).chain(attempt)
@@ -114,7 +114,8 @@ fn is_over(paths: &HostPaths, now: DateTime<Utc>) -> Result<bool, TicketError> {
             ticket::recorded_processes(paths)?.is_some_and(|recorded| recorded.left().is_none())
         }
         TicketState::Open => {
-            if ticket::open(paths)?.is_some_and(|spec| spec.is_expired(now.timestamp_millis())) {
+            if ticket::open(paths)?.is_some_and(|ticket| ticket.is_expired(now.timestamp_millis()))
+            {
                 ticket::revoke(paths)?;
             }
             false
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
     use crate::model::{
-        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Record, Spec, TmuxSocket,
+        AfterEnd, BootId, Ending, Phase, ProcessId, PromptPassing, Record, Ticket, TmuxSocket,
     };
     use crate::process::identity::{boot_id, own};
 
@@ -148,8 +149,8 @@ mod tests {
     fn issued(root: &Path) -> HostPaths {
         let owner = OwnerId::mint();
         let paths = HostPaths::new(root, &owner);
-        let spec = Spec {
-            v: Spec::VERSION,
+        let ticket = Ticket {
+            v: Ticket::VERSION,
             owner,
             work_item: "github:o/r#1".parse().unwrap(),
             socket: TmuxSocket::Default,
@@ -162,13 +163,13 @@ mod tests {
             grace_ms: 1,
             after_end: AfterEnd::KeepScreen,
         };
-        ticket::issue(&paths, &spec, "").unwrap();
+        ticket::issue(&paths, &ticket, "").unwrap();
         paths
     }
 
     fn taken(root: &Path, host: ProcessId, boot: BootId) -> HostPaths {
         let paths = issued(root);
-        std::fs::rename(paths.spec(), paths.taken()).unwrap();
+        std::fs::rename(paths.ticket(), paths.taken()).unwrap();
         let record = Record {
             v: Record::VERSION,
             owner: OwnerId::mint(),
@@ -203,7 +204,7 @@ mod tests {
         };
         let ended = taken(root.path(), gone, boot_id());
         let unrecorded = issued(root.path());
-        std::fs::rename(unrecorded.spec(), unrecorded.taken()).unwrap();
+        std::fs::rename(unrecorded.ticket(), unrecorded.taken()).unwrap();
 
         for (name, paths, over) in [
             ("nobody took it yet", &open, false),

@@ -17,11 +17,11 @@ use super::fence::fence;
 use super::records;
 use crate::harness::Harness;
 use crate::model::{
-    AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, PromptPassing, Record,
-    SessionName, Spec, TmuxSocket, TmuxTarget, WorkItemRef,
+    AfterEnd, DeliveryId, Ending, HoldReason, HostPaths, OwnerId, Phase, ProcessId, PromptPassing,
+    Record, SessionName, Ticket, TmuxSocket, TmuxTarget, WorkItemRef,
 };
 use crate::process::blocking;
-use crate::process::identity::{Life, life_in};
+use crate::process::identity::Life;
 use crate::process::ticket::{self, Revoked, TicketError};
 use crate::runner::{
     Address, Machine, RunnerError, SpawnOutcome, SpawnPlan, SpawnedPane, Survival, TmuxServer,
@@ -40,7 +40,7 @@ const ROWS: u16 = 50;
 /// What is to be run.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
-    /// The spawn intent.
+    /// The spawn.
     pub(super) owner: OwnerId,
     /// The session's name, and what is recorded of the agent that had it before.
     pub(super) address: Address,
@@ -125,14 +125,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let paths = HostPaths::new(&self.config().state.root, &attempt.owner);
         let socket = TmuxSocket::Path(self.tmux.socket.clone());
         let recorded_servers = self.registry.servers_on(&socket).await?;
-        let spec = self.spec(&attempt);
+        let ticket = self.ticket(&attempt);
         let plan = SpawnPlan {
             address: attempt.address.clone(),
             owner: attempt.owner.clone(),
             work_item: attempt.minted.clone(),
             boot_delivery: Some(attempt.boot),
             host_binary: self.program.clone(),
-            spec: paths.spec(),
+            ticket: paths.ticket(),
             cwd: attempt.cwd.clone(),
             columns: COLUMNS,
             rows: ROWS,
@@ -140,7 +140,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         self.deduper.hold_fence(claim).await?;
         let (new, prompt) = (paths.clone(), attempt.prompt);
-        if let Err(error) = blocking(move || ticket::issue(&new, &spec, &prompt)).await {
+        if let Err(error) = blocking(move || ticket::issue(&new, &ticket, &prompt)).await {
             return Ok(Ran::NotRun(Refusal::Answered(error.to_string())));
         }
         let name = &attempt.address.name;
@@ -169,10 +169,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    fn spec(&self, attempt: &Attempt<'_>) -> Spec {
+    fn ticket(&self, attempt: &Attempt<'_>) -> Ticket {
         let tmux = &self.config().routing.tmux;
-        Spec {
-            v: Spec::VERSION,
+        Ticket {
+            v: Ticket::VERSION,
             owner: attempt.owner.clone(),
             work_item: attempt.minted.clone(),
             socket: TmuxSocket::Path(self.tmux.socket.clone()),
@@ -217,7 +217,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         let paths = HostPaths::new(&self.config().state.root, owner);
         let found = match blocking(move || ticket::taken(&paths)).await {
-            Ok(Some(spec)) => self.runner.occupant_on(&spec.socket, &address).await,
+            Ok(Some(ticket)) => self.runner.occupant_on(&ticket.socket, &address).await,
             // Without the ticket only the configured server can be asked.
             Ok(None) | Err(_) => self.runner.occupant(&address).await,
         };
@@ -237,9 +237,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     async fn read_record(&self, owner: &OwnerId) -> Ran {
         let paths = HostPaths::new(&self.config().state.root, owner);
         let window = self.config().routing.tmux.resume_probe;
+        let runner = Arc::clone(&self.runner);
         let read = blocking(move || {
             Ok(match ticket::record(&paths) {
-                Ok(Some(record)) => recorded_end(&record, window),
+                Ok(Some(record)) => {
+                    let life = |process: &ProcessId| runner.life(&record.boot, process);
+                    recorded_end(&record, window, life)
+                }
                 // Taken, and its host ended before it could record anything: nothing was started.
                 Ok(None) => never_started(),
                 Err(error) => unread_end(&paths, &error),
@@ -308,11 +312,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 ///
 /// A host that was killed, or went down with its machine, never records an end: then the process
 /// table tells.
-fn recorded_end(record: &Record, window: Duration) -> Ran {
+fn recorded_end(record: &Record, window: Duration, life: impl Fn(&ProcessId) -> Life) -> Ran {
     if record.ended_after(window) {
         return Ran::Up(None);
     }
-    let host = life_in(&record.boot, &record.host);
+    let host = life(&record.host);
     match &record.phase {
         Phase::Ended {
             ending: Ending::Code(0),
@@ -321,9 +325,7 @@ fn recorded_end(record: &Record, window: Duration) -> Ran {
         Phase::Ended { ending, .. } => failed(ending, &[]),
         // A harness is let go only after it is recorded.
         Phase::Starting if host == Life::Gone => never_started(),
-        Phase::Running { harness }
-            if host == Life::Gone && life_in(&record.boot, harness) == Life::Gone =>
-        {
+        Phase::Running { harness } if host == Life::Gone && life(harness) == Life::Gone => {
             Ran::Failed {
                 error: "it ended together with its host, and how was not recorded".to_owned(),
                 reached: Reached::CutOff,

@@ -13,9 +13,10 @@ use super::work::LOOK_AGAIN_SOON;
 use super::{message, records};
 use crate::harness::Harness;
 use crate::model::{HoldReason, Repeat, Session, SessionName};
-use crate::process::identity::{Life, life_in};
+use crate::process::identity::Life;
 use crate::runner::{
-    Address, DeliverOutcome, Machine, Message, RunnerError, TmuxServer, TokenState, Unanswered,
+    Address, DeliverOutcome, EnterState, Machine, Message, RunnerError, TmuxServer, TokenState,
+    Unanswered,
 };
 use crate::store::{Claim, Intent, SessionChange};
 
@@ -77,9 +78,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         let address = Self::address(&session, &name);
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
-                self.press_enter_later(&address, self.submit_gap(&session), Some(claim.message()));
                 let repeat = repeat_in(claim, &session);
-                return Ok(self.arrived(claim, &session, &name, repeat, Road::Straight));
+                let road = Road::Straight;
+                return self.submitted(claim, &session, &name, repeat, road).await;
             }
             // Whether the text is in cannot be told: nothing is sent, and nothing given up.
             Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
@@ -118,7 +119,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             return Earlier::Unsaid;
         };
         match self.runner.read_token(address, claim.message()).await {
-            Ok(TokenState::Pasted) if Self::harness_is_gone(session) => Earlier::Lost,
+            Ok(TokenState::Pasted) if self.harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
             // The session is gone: the respawn says it again and marks it.
             Ok(TokenState::NoSession) => Earlier::Unsaid,
@@ -170,14 +171,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             tracing::debug!(item = %claim.item.item, "an earlier paste had arrived after all");
         }
         match outcome {
-            Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered)
-                if Self::ended_under_the_paste(session, submit_gap).await =>
-            {
-                Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
-            }
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered) => {
-                self.press_enter_later(address, submit_gap, Some(said.delivery));
-                Ok(self.arrived(claim, session, name, repeat, road))
+                self.submitted(claim, session, name, repeat, road).await
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), earlier_repeat(claim)))
@@ -249,22 +244,51 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE)
     }
 
-    /// Tells whether the harness ended while the text was on its way to it.
+    /// Sees that what is in the session was sent too: until its Enter is pressed it is only typed, and
+    /// goes with the agent.
     ///
     /// tmux says yes to a paste that an ending harness never reads; its recorded process tells.
-    async fn ended_under_the_paste(session: &Session, gap: Duration) -> bool {
-        if session.target.is_none() {
-            return false;
+    async fn submitted(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        repeat: Repeat,
+        road: Road,
+    ) -> Result<Conclusion, WorkError> {
+        let address = &Self::address(session, name);
+        let (gap, message) = (self.submit_gap(session), claim.message());
+        // tmux presses it after the gap by itself.
+        tokio::time::sleep(gap * 2).await;
+        let fence = fence(&self.deduper, claim);
+        let enter = self
+            .runner
+            .settle_enter(address, Some(message), &fence)
+            .await;
+        if self.harness_is_gone(session) {
+            return Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible))
+                .await;
         }
-        tokio::time::sleep(gap).await;
-        Self::harness_is_gone(session)
+        match enter {
+            Ok(EnterState::Settled) => Ok(self.arrived(claim, session, name, repeat, road)),
+            Ok(EnterState::Pending { reason, .. }) => {
+                self.press_enter_later(address, gap, Some(message));
+                Ok(Conclusion::held(reason, LOOK_AGAIN_SOON))
+            }
+            Err(RunnerError::FenceLost(lost)) => Err(lost.into()),
+            Err(RunnerError::Unanswered(why)) => Ok(Self::waits_for(&why)),
+            Err(error) => {
+                tracing::debug!(session = %name, "an Enter was not pressed: {error}");
+                Ok(Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON))
+            }
+        }
     }
 
-    fn harness_is_gone(session: &Session) -> bool {
+    fn harness_is_gone(&self, session: &Session) -> bool {
         session
             .target
             .as_ref()
-            .is_some_and(|target| life_in(&target.boot, &target.harness) == Life::Gone)
+            .is_some_and(|target| self.runner.life(&target.boot, &target.harness) == Life::Gone)
     }
 
     pub(super) fn submit_gap(&self, session: &Session) -> Duration {
@@ -337,7 +361,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     fn until_ready(&self, session: &Session, ready_delay: Duration) -> Option<Duration> {
         // One that has ended does not become ready.
-        if Self::harness_is_gone(session) {
+        if self.harness_is_gone(session) {
             return None;
         }
         let started = session.registered_at?;

@@ -1,6 +1,6 @@
 //! Claims deliveries and decides what becomes of each: deliver, respawn, spawn, hold or drop.
 //!
-//! The dispatcher holds the session registry and the deduper and calls the tmux runner. It never
+//! The dispatcher holds the session registry and the claims (`Deduper`) and calls the tmux runner. It never
 //! parses a payload and never talks to an ingress: both meet at the inbox. Read `work.rs` next, then
 //! `deliver.rs`.
 
@@ -39,7 +39,7 @@ use crate::config::Config;
 use crate::eventlog::EventLog;
 use crate::harness::{Harness, HarnessError, Surroundings};
 use crate::model::{BootId, DeliveryId, HarnessName, ProcessId};
-use crate::process::identity::{Life, life_in};
+use crate::process::identity::Life;
 use crate::routing::policy::Policy;
 use crate::routing::prompt::Prompts;
 use crate::runner::{Address, Machine, TmuxRunner, TmuxServer};
@@ -353,7 +353,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             let Some(claim) = self
                 .shared
                 .deduper
-                .claim_next(&self.shared.owner, &is_dead)
+                .claim_next(&self.shared.owner, &self.shared.is_dead())
                 .await?
             else {
                 let due = self.until_due().await?;
@@ -391,14 +391,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     }
 }
 
-/// A process of this machine is dead only where the process table proves it.
-fn is_dead(process: &ProcessId, boot: &BootId) -> bool {
-    life_in(boot, process) == Life::Gone
-}
-
 impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.borrow())
+    }
+
+    /// A process of this machine is dead only where the process table proves it.
+    fn is_dead(&self) -> impl Fn(&ProcessId, &BootId) -> bool + Send + Sync {
+        |process, boot| self.runner.life(boot, process) == Life::Gone
     }
 
     fn policy(&self) -> Policy {

@@ -13,7 +13,7 @@ use crate::harness::Harness;
 use crate::model::{
     Class, HarnessSessionId, OwnerId, Session, SessionName, TmuxSocket, TmuxTarget, WorkItemRef,
 };
-use crate::process::identity::{Life, life_in};
+use crate::process::identity::Life;
 use crate::runner::{Address, Machine, TmuxServer, Unanswered};
 use crate::store::{Claim, NewSession, Registered, SessionChange};
 use crate::workspace;
@@ -232,7 +232,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             let Some(target) = &session.target else {
                 continue;
             };
-            let runs = life_in(&target.boot, &target.harness) != Life::Gone;
+            let runs = self.runner.life(&target.boot, &target.harness) != Life::Gone;
             if let (true, Ok(name)) = (runs, session.minted_ref.session_name()) {
                 return Ok(Some(still_runs(target, &name, &claim.item.item)));
             }

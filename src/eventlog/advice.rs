@@ -46,7 +46,10 @@ pub fn drop_advice(reason: DropReason) -> Advice {
             "It waited when the session was stopped.",
             "Start the session; say again what still matters.",
         ),
-        DropReason::ItemClosed => advice("The issue or pull request is closed.", "Reopen it."),
+        DropReason::ItemClosed => advice(
+            "The issue or pull request is closed.",
+            "Reopen it; then comment `the-loop start`, as the closing ended what was started.",
+        ),
         DropReason::SessionOccupied => advice(
             "The tmux name is held by something that has ended and that tmux does not clear away.",
             "Look at it (`tmux ls`), remove it, comment again.",
@@ -72,7 +75,7 @@ pub fn drop_advice(reason: DropReason) -> Advice {
             "Nothing.",
         ),
         DropReason::NoSession => advice(
-            "Close was asked for, and there is no open session.",
+            "Stop, pause or close was asked for, and there is no open session. A stop or pause is remembered all the same.",
             "Nothing.",
         ),
         DropReason::ByOperator => advice(
@@ -132,8 +135,8 @@ pub fn hold_advice(reason: HoldReason) -> Advice {
             "Nothing.",
         ),
         HoldReason::StartRetry => advice(
-            "A start failed and is tried again; a later stop, pause or close replaces it.",
-            "See the error in `the-loop status`; put its cause right.",
+            "A start failed, or waits, and is tried again; a later stop, pause or close replaces it.",
+            "See why with `the-loop events --explain`; put the cause right.",
         ),
         HoldReason::StartUnresolved => advice(
             "An agent was started, or may have been, and what became of it cannot be told: its session is not found, say. No second one is started, and it is looked up every 5 seconds.",

@@ -53,7 +53,7 @@ fields! {
     "merged": "whether a pull request was merged",
     "ok": "whether it worked",
     "once": "whether the poller does one cycle and ends",
-    "possible_repeat": "`possible` where the agent may read the text a second time, else `no`",
+    "possible_repeat": "`possible`: marked in the message as maybe read before; else `no`",
     "reason": "why, as one word from a fixed list",
     "remaining": "requests left in GitHub's rate limit",
     "removed": "what was forgotten: `session`, `control` (the last command), `queue` (what waited)",
@@ -69,7 +69,7 @@ fields! {
     "version": "version of this program",
     "via": "where the command was given: `comment` or `cli`",
     "was_live": "whether the session was live",
-    "will_retry": "whether it is tried again by itself",
+    "will_retry": "whether it is tried again by itself, unless it is dropped before",
     "work_item": "the work item",
     "work_items": "the work items",
 }

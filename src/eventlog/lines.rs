@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 /// Longer than any line that is written; what is longer is no record.
-const MAX_LINE: usize = 1024 * 1024;
+pub(super) const MAX_LINE: usize = 1024 * 1024;
 
 /// What a file had next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

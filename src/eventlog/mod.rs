@@ -15,6 +15,8 @@ mod filter;
 mod follow;
 mod lines;
 mod phrases;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 mod reader;
 mod record;
 mod reference;

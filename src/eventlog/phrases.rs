@@ -46,7 +46,7 @@ pub fn drop_phrase(word: &str) -> &str {
         DropReason::EmptyReview => "review without text; its comments say it all",
         DropReason::AlreadyRunning => "its session runs already",
         DropReason::NoSession => "there is no session",
-        DropReason::ByOperator => "by an operator",
+        DropReason::ByOperator => "the command failed, and no poller runs",
         DropReason::Reset => "item was reset",
     }
 }
@@ -69,7 +69,7 @@ pub fn hold_phrase(word: &str) -> &str {
         HoldReason::Rate => "comments answer each other too fast",
         HoldReason::MakingWay => "a command for the item goes first",
         HoldReason::Grouping => "the rest of the review is still coming in",
-        HoldReason::StartRetry => "the start failed and is tried again",
+        HoldReason::StartRetry => "the start failed or waits, and is tried again",
         HoldReason::StartUnresolved => "an agent was started, and what became of it is not clear",
     }
 }

@@ -193,7 +193,7 @@ fn session(w: &Words<'_>, last: &str, act: &str) -> Said {
             "no resume",
             format!("{}; a fresh conversation begins", w.get("error")),
         ),
-        "retained" => said("retained", format!("{target} keeps its last screen")),
+        "retained" => said("retained", format!("{target} stays readable")),
         "closed" => said(last, format!("{harness}{}", w.by())),
         "harness_terminated" if w.flag("ok") => said("ended", format!("{harness} in {target}")),
         "harness_terminated" => said(

@@ -1,5 +1,7 @@
 //! The vocabulary itself: one variant per event type, in the order in which the reference shows them.
 //!
+//! `poll.comment_failed`, `poll.spawn_failed`, `poll.rearmed`, `poll.provider_error`, `items_seen`,
+//! `comments_forwarded` and `tmux_target` are names that existing tools read, so they stay as they are.
 //! A field's name means the same in every type; [`FIELDS`](super::FIELDS) explains each once.
 
 use std::path::{Path, PathBuf};
@@ -67,7 +69,7 @@ macro_rules! vocabulary {
 }
 
 vocabulary! {
-    /// A payload was understood and decided against before it became a delivery.
+    /// An event was decided against as soon as it was seen.
     RoutingDropped = "routing.dropped", Info | Debug | Warning {
         reason: DropReason,
         key: EventKey,
@@ -205,14 +207,14 @@ vocabulary! {
         harness_session_id: HarnessSessionId,
         error: String,
     }
-    /// A session no longer belongs to an agent.
+    /// A session was closed; nothing more is delivered into it.
     SessionClosed = "session.closed", Info {
         work_item: WorkItemRef,
         harness: HarnessName,
         harness_session_id: HarnessSessionId,
         actor: Option<Login>,
     }
-    /// A closed session's screen is kept for reading.
+    /// A closed session's tmux session stays readable, with its agent where that was not ended.
     SessionRetained = "session.retained", Info {
         work_item: WorkItemRef,
         tmux_target: SessionName,
@@ -258,7 +260,7 @@ vocabulary! {
         duration_ms: u64,
         interrupted: bool,
     }
-    /// A work item left the listing and GitHub says that it is over.
+    /// A work item was found closed, merged, deleted or moved.
     PollClosureDetected = "poll.closure_detected", Info {
         work_item: WorkItemRef,
         item_kind: ItemKind,
@@ -270,7 +272,7 @@ vocabulary! {
     PollItemError = "poll.item_error", Error { work_item: WorkItemRef, error: String, will_retry: bool }
     /// GitHub asks for patience; polling goes on afterwards.
     PollRateLimited = "poll.rate_limited", Warning { until: String, remaining: Option<u64> }
-    /// The attempts of a delivery are spent; another version of this program tries once more.
+    /// The attempts of a delivery are spent; another version of this program tries once more, unless it is a command.
     PollCommentFailed = "poll.comment_failed", Error {
         #[serde(flatten)] about: About,
         attempts: u32,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::Refusal;
 use super::marker;
-use crate::model::{HostPaths, OwnerId, PromptPassing, Spec, text};
+use crate::model::{HostPaths, OwnerId, PromptPassing, Ticket, text};
 use crate::process::ticket::{self, TicketError};
 
 /// The longest single argument that the system passes on.
@@ -35,9 +35,9 @@ impl Folder {
     /// Takes the environment out of the file; if need be, with everything else.
     pub(super) fn forget_secrets(&self) {
         let rewritten = self.content.as_ref().ok().and_then(|claim| {
-            let public = Spec {
+            let public = Ticket {
                 env: BTreeMap::new(),
-                ..claim.spec.clone()
+                ..claim.ticket.clone()
             };
             let text = serde_json::to_vec(&public).ok()?;
             ticket::write_private(&self.paths.taken(), &text).ok()
@@ -50,7 +50,7 @@ impl Folder {
 
 /// A ticket that can be followed.
 pub(super) struct Taken {
-    pub(super) spec: Spec,
+    pub(super) ticket: Ticket,
     /// The program's arguments, with the prompt as the last.
     pub(super) arguments: Vec<OsString>,
     /// The harness's whole environment.
@@ -60,16 +60,16 @@ pub(super) struct Taken {
 impl Taken {
     /// The program's short name, for messages.
     pub(super) fn name(&self) -> String {
-        let program = self.spec.argv.first().map_or("", String::as_str);
+        let program = self.ticket.argv.first().map_or("", String::as_str);
         let name = Path::new(program).file_name().unwrap_or_default();
         text::one_line(&name.to_string_lossy(), 40)
     }
 }
 
 /// Takes the ticket by renaming it, or revokes it when its time has passed.
-pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
-    let misplaced = || Refusal::Misplaced(spec.to_owned());
-    let paths = HostPaths::beside(spec).ok_or_else(misplaced)?;
+pub(super) fn claim(ticket: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
+    let misplaced = || Refusal::Misplaced(ticket.to_owned());
+    let paths = HostPaths::beside(ticket).ok_or_else(misplaced)?;
     let by_folder = paths
         .dir()
         .file_name()
@@ -82,17 +82,19 @@ pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
         }
         checked => checked?,
     }
-    let Some(bytes) = ticket::read(&paths.spec())? else {
+    let Some(bytes) = ticket::read(&paths.ticket())? else {
         return Ok(Claimed::Nothing("the ticket is taken or revoked"));
     };
     let parsed = parse(&bytes);
-    let expired = parsed.as_ref().is_ok_and(|spec| spec.is_expired(now_ms));
+    let expired = parsed
+        .as_ref()
+        .is_ok_and(|ticket| ticket.is_expired(now_ms));
     let settled = if expired {
         paths.revoked()
     } else {
         paths.taken()
     };
-    match fs::rename(paths.spec(), &settled) {
+    match fs::rename(paths.ticket(), &settled) {
         Ok(()) if expired => {
             ticket::empty(&settled);
             return Ok(Claimed::Nothing("the ticket is out of date"));
@@ -104,43 +106,45 @@ pub(super) fn claim(spec: &Path, now_ms: i64) -> Result<Claimed, Refusal> {
         Err(source) => {
             return Err(Refusal::Ticket(TicketError::Io {
                 doing: "taking the ticket",
-                path: paths.spec(),
+                path: paths.ticket(),
                 source,
             }));
         }
     }
-    let owner = parsed.as_ref().map_or(by_folder, |spec| spec.owner.clone());
+    let owner = parsed
+        .as_ref()
+        .map_or(by_folder, |ticket| ticket.owner.clone());
     Ok(Claimed::Ours(Box::new(Folder {
-        content: parsed.and_then(|spec| prepare(spec, &paths)),
+        content: parsed.and_then(|ticket| prepare(ticket, &paths)),
         owner,
         paths,
     })))
 }
 
-fn parse(bytes: &[u8]) -> Result<Spec, String> {
-    let spec: Spec = serde_json::from_slice(bytes)
+fn parse(bytes: &[u8]) -> Result<Ticket, String> {
+    let ticket: Ticket = serde_json::from_slice(bytes)
         .map_err(|error| format!("the ticket cannot be read: {error}"))?;
-    if spec.v > Spec::VERSION {
-        let (theirs, ours) = (spec.v, Spec::VERSION);
+    if ticket.v > Ticket::VERSION {
+        let (theirs, ours) = (ticket.v, Ticket::VERSION);
         return Err(format!(
             "the ticket is of version {theirs}, this program knows {ours}: it was replaced by an older one"
         ));
     }
-    Ok(spec)
+    Ok(ticket)
 }
 
-fn prepare(spec: Spec, paths: &HostPaths) -> Result<Taken, String> {
-    let mut arguments: Vec<OsString> = spec.argv.iter().skip(1).map(OsString::from).collect();
-    if spec.argv.is_empty() {
+fn prepare(ticket: Ticket, paths: &HostPaths) -> Result<Taken, String> {
+    let mut arguments: Vec<OsString> = ticket.argv.iter().skip(1).map(OsString::from).collect();
+    if ticket.argv.is_empty() {
         return Err("the ticket names no program".to_owned());
     }
-    if spec.prompt == PromptPassing::LastArgument {
+    if ticket.prompt == PromptPassing::LastArgument {
         arguments.push(OsString::from_vec(prompt(paths)?));
     }
     Ok(Taken {
-        environment: environment(&spec),
+        environment: environment(&ticket),
         arguments,
-        spec,
+        ticket,
     })
 }
 
@@ -159,8 +163,8 @@ fn prompt(paths: &HostPaths) -> Result<Vec<u8>, String> {
 }
 
 /// Exactly what the ticket names, the terminal's type, and the mark by which leftovers are found.
-fn environment(spec: &Spec) -> BTreeMap<OsString, OsString> {
-    let mut environment: BTreeMap<OsString, OsString> = spec
+fn environment(ticket: &Ticket) -> BTreeMap<OsString, OsString> {
+    let mut environment: BTreeMap<OsString, OsString> = ticket
         .env
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "TMUX" | "TMUX_PANE"))
@@ -169,6 +173,6 @@ fn environment(spec: &Spec) -> BTreeMap<OsString, OsString> {
     if let Some(terminal) = std::env::var_os("TERM") {
         environment.insert("TERM".into(), terminal);
     }
-    environment.insert(marker::NAME.into(), spec.owner.as_str().into());
+    environment.insert(marker::NAME.into(), ticket.owner.as_str().into());
     environment
 }

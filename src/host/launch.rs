@@ -35,11 +35,11 @@ impl Harness {
 
 /// Starts the harness's process, records it, and only then lets it run the program.
 pub(super) fn launch(
-    ticket: &Taken,
+    taken: &Taken,
     terminal: &Terminal,
     journal: &mut Journal,
 ) -> Result<Harness, String> {
-    let cwd = &ticket.spec.cwd;
+    let cwd = &taken.ticket.cwd;
     std::env::set_current_dir(cwd).map_err(|error| {
         format!(
             "the working directory {} cannot be entered: {error}",
@@ -49,7 +49,7 @@ pub(super) fn launch(
     adopt_orphans();
     let (mut barrier, theirs) =
         UnixStream::pair().map_err(|error| format!("making the barrier: {error}"))?;
-    let pid = spawn(ticket, theirs.into()).map_err(|error| explain(ticket, &error.to_string()))?;
+    let pid = spawn(taken, theirs.into()).map_err(|error| explain(taken, &error.to_string()))?;
     let Some(id) = identity::identify(pid) else {
         // Closing the barrier ends it too; it never ran the program.
         signal_group(pid, Signal::Kill).ok();
@@ -65,24 +65,24 @@ pub(super) fn launch(
 }
 
 /// Names the file that could not be executed and the usual reason.
-pub(super) fn explain(ticket: &Taken, why: &str) -> String {
-    let program = ticket.spec.argv.first().map_or("", String::as_str);
+pub(super) fn explain(taken: &Taken, why: &str) -> String {
+    let program = taken.ticket.argv.first().map_or("", String::as_str);
     format!(
         "{program} cannot be executed: {why} (is it there, and the interpreter that its first line names?)"
     )
 }
 
-fn spawn(ticket: &Taken, barrier: OwnedFd) -> io::Result<i32> {
+fn spawn(taken: &Taken, barrier: OwnedFd) -> io::Result<i32> {
     let mut args: Vec<OsString> = vec![
         start::SUBCOMMAND.into(),
         identity::own_pid().to_string().into(),
     ];
-    args.extend(ticket.spec.argv.first().map(OsString::from));
-    args.extend(ticket.arguments.iter().cloned());
+    args.extend(taken.ticket.argv.first().map(OsString::from));
+    args.extend(taken.arguments.iter().cloned());
     child::start(Child {
         program: &own_program()?,
         args,
-        env: Environment::Exactly(&ticket.environment),
+        env: Environment::Exactly(&taken.environment),
         streams: Streams::InputFrom(barrier),
     })
 }

@@ -45,15 +45,15 @@ pub const SUBCOMMAND: &str = "host";
 #[must_use]
 pub fn dispatch(arguments: &[OsString]) -> Option<ExitCode> {
     match arguments {
-        [stage, spec] if stage == SUBCOMMAND => Some(main(Path::new(spec))),
+        [stage, ticket] if stage == SUBCOMMAND => Some(main(Path::new(ticket))),
         [stage, rest @ ..] if stage == start::SUBCOMMAND => Some(start::main(rest)),
         _ => None,
     }
 }
 
 /// Hosts one harness in this pane, from its ticket to the end of the session.
-fn main(spec: &Path) -> ExitCode {
-    match host(spec) {
+fn main(ticket: &Path) -> ExitCode {
+    match host(ticket) {
         Ok(()) => ExitCode::SUCCESS,
         Err(refusal) => {
             // Nobody may be there to read it; the session ends with this process either way.
@@ -80,13 +80,13 @@ enum Refusal {
     Misplaced(std::path::PathBuf),
 }
 
-fn host(spec: &Path) -> Result<(), Refusal> {
+fn host(ticket: &Path) -> Result<(), Refusal> {
     let pane = own_pane().ok_or(Refusal::NotAPane)?;
     let mut signals = Signals::take_over().map_err(Refusal::Signals)?;
     let terminal = Terminal::open().map_err(Refusal::Terminal)?;
-    let _table = join(spec)?;
+    let _table = join(ticket)?;
     let now = SystemClock.now().timestamp_millis();
-    let claimed = match claim::claim(spec, now)? {
+    let claimed = match claim::claim(ticket, now)? {
         Claimed::Ours(claimed) => claimed,
         Claimed::Nothing(why) => {
             writeln!(std::io::stderr(), "[the-loop] nothing started: {why}").ok();
@@ -96,8 +96,8 @@ fn host(spec: &Path) -> Result<(), Refusal> {
     // In this order: whoever finds the ticket taken shall find the host named as soon as possible.
     let mut journal = Journal::begin(&claimed.paths, claimed.owner.clone(), pane.clone());
     claimed.forget_secrets();
-    let ticket = match claimed.content {
-        Ok(ticket) => ticket,
+    let taken = match claimed.content {
+        Ok(taken) => taken,
         // Without a ticket nobody is known to report to; the record and the screen tell.
         Err(why) => {
             let end = end::End::failed(why);
@@ -106,10 +106,10 @@ fn host(spec: &Path) -> Result<(), Refusal> {
             return Ok(());
         }
     };
-    let end = run(&ticket, &mut signals, &terminal, &mut journal);
-    end::finish(&end, &ticket.name(), &mut journal, &terminal);
-    if !end.terminal_is_gone() && ticket.spec.after_end == AfterEnd::KeepScreen {
-        let report = report::Report::new(&ticket.spec, &pane, &end.ending);
+    let end = run(&taken, &mut signals, &terminal, &mut journal);
+    end::finish(&end, &taken.name(), &mut journal, &terminal);
+    if !end.terminal_is_gone() && taken.ticket.after_end == AfterEnd::KeepScreen {
+        let report = report::Report::new(&taken.ticket, &pane, &end.ending);
         idle::stay(&terminal, &mut signals, &mut journal, Some(report));
     }
     Ok(())
@@ -118,11 +118,11 @@ fn host(spec: &Path) -> Result<(), Refusal> {
 /// Shows those who cannot see this process that an agent may run here, before there is one.
 ///
 /// A file that cannot be used stops nothing: whoever issued the ticket could use it.
-fn join(spec: &Path) -> Result<Option<TableLock>, Refusal> {
-    let Some(state_root) = spec.ancestors().nth(3) else {
+fn join(ticket: &Path) -> Result<Option<TableLock>, Refusal> {
+    let Some(state_root) = ticket.ancestors().nth(3) else {
         return Ok(None);
     };
-    if spec.ancestors().nth(2) != Some(&HostPaths::all(state_root)) {
+    if ticket.ancestors().nth(2) != Some(&HostPaths::all(state_root)) {
         return Ok(None);
     }
     match TableLock::join(state_root) {
@@ -134,14 +134,14 @@ fn join(spec: &Path) -> Result<Option<TableLock>, Refusal> {
 
 /// Starts the harness and stays with it until it has ended.
 fn run(
-    ticket: &Taken,
+    taken: &Taken,
     signals: &mut Signals,
     terminal: &Terminal,
     journal: &mut Journal,
 ) -> end::End {
-    match launch::launch(ticket, terminal, journal) {
+    match launch::launch(taken, terminal, journal) {
         Ok(harness) => {
-            supervise::Supervisor::new(harness, ticket, terminal, signals, journal).until_ended()
+            supervise::Supervisor::new(harness, taken, terminal, signals, journal).until_ended()
         }
         Err(why) => end::End::failed(why),
     }

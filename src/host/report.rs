@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::WaitStatus;
 
 use super::retry::Retry;
-use crate::model::{Ending, PaneId, Spec, TmuxSocket};
+use crate::model::{Ending, PaneId, Ticket, TmuxSocket};
 use crate::process::child::{self, Child, Environment, Streams};
 use crate::process::identity;
 use crate::process::signal::{Signal, signal_group};
@@ -38,10 +38,10 @@ enum Stage {
 }
 
 impl Report {
-    pub(super) fn new(spec: &Spec, pane: &PaneId, ending: &Ending) -> Self {
+    pub(super) fn new(ticket: &Ticket, pane: &PaneId, ending: &Ending) -> Self {
         Self {
-            tmux: spec.tmux.clone(),
-            args: arguments(&spec.socket, pane, identity::own_pid(), ending),
+            tmux: ticket.tmux.clone(),
+            args: arguments(&ticket.socket, pane, identity::own_pid(), ending),
             stage: Stage::Due(Instant::now()),
             retry: Retry::new(),
         }

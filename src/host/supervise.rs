@@ -26,7 +26,7 @@ const HANGUP_GRACE: Duration = Duration::from_secs(2);
 /// Watches one harness until it has ended.
 pub(super) struct Supervisor<'a> {
     harness: Harness,
-    ticket: &'a Taken,
+    taken: &'a Taken,
     terminal: &'a Terminal,
     signals: &'a mut Signals,
     journal: &'a mut Journal,
@@ -39,14 +39,14 @@ pub(super) struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     pub(super) fn new(
         harness: Harness,
-        ticket: &'a Taken,
+        taken: &'a Taken,
         terminal: &'a Terminal,
         signals: &'a mut Signals,
         journal: &'a mut Journal,
     ) -> Self {
         Self {
             harness,
-            ticket,
+            taken,
             terminal,
             signals,
             journal,
@@ -98,7 +98,7 @@ impl<'a> Supervisor<'a> {
     fn ending(&mut self, status: WaitStatus) -> Option<Ending> {
         let ending = ending_of(status)?;
         Some(match self.harness.failure() {
-            Some(why) => Ending::Failed(launch::explain(self.ticket, &why)),
+            Some(why) => Ending::Failed(launch::explain(self.taken, &why)),
             None => ending,
         })
     }
@@ -132,7 +132,7 @@ impl<'a> Supervisor<'a> {
         if cause <= self.cause {
             return;
         }
-        let grace = Duration::from_millis(self.ticket.spec.grace_ms);
+        let grace = Duration::from_millis(self.taken.ticket.grace_ms);
         let (signal, grace) = match cause {
             Cause::HungUp => (Signal::Hangup, grace.min(HANGUP_GRACE)),
             Cause::ItsOwn | Cause::Stopped => (Signal::Terminate, grace),

@@ -118,7 +118,7 @@ impl fmt::Display for EventKind {
 
 /// The identity of one version of one GitHub object: `<host>:<kind>:<id>@<version>`.
 ///
-/// The same from both ingresses, so a comment that poll and webhook both see is one event.
+/// The same from every ingress, so a comment that two of them see is one event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventKey(String);

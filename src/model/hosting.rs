@@ -1,8 +1,7 @@
 //! What the daemon and the pane's own process tell each other, through files.
 //!
-//! `<state.root>/run/<owner>/` holds one spawn intent: `spec` (the ticket), `prompt`, `record`. The
-//! host takes the ticket by renaming `spec` to `taken`; whoever gives the spawn up renames `spec` to
-//! `revoked`. One rename wins. Hosts outlive daemons, so both formats carry a version and are read
+//! `<state.root>/run/<owner>/` holds one spawn: `ticket`, `prompt`, `record`. The host takes the ticket
+//! by renaming it to `taken`; whoever gives the spawn up renames it to `revoked`. One rename wins. Hosts outlive daemons, so both formats carry a version and are read
 //! by older and newer programs.
 
 use std::collections::BTreeMap;
@@ -18,10 +17,10 @@ use super::{BadId, BootId, OwnerId, PaneId, ProcessId, TmuxSocket, WorkItemRef};
 /// The ticket of a spawn: everything that the host needs to start exactly one harness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Spec {
+pub struct Ticket {
     /// The format's version.
     pub v: u32,
-    /// The spawn intent.
+    /// The spawn.
     pub owner: OwnerId,
     /// The work item, for messages.
     pub work_item: WorkItemRef,
@@ -34,7 +33,7 @@ pub struct Spec {
     /// The program, absolute, and its arguments; the prompt is not among them.
     pub argv: Vec<String>,
     /// The whole environment of the harness, but for `TERM`, which the pane gives. Emptied in the
-    /// taken spec, so that no secret stays on disk.
+    /// taken ticket, so that no secret stays on disk.
     pub env: BTreeMap<String, String>,
     /// Whether the content of `prompt` becomes the last argument.
     pub prompt: PromptPassing,
@@ -46,7 +45,7 @@ pub struct Spec {
     pub after_end: AfterEnd,
 }
 
-impl Spec {
+impl Ticket {
     /// The version that this program writes.
     pub const VERSION: u32 = 1;
 
@@ -83,7 +82,7 @@ pub enum PromptPassing {
 pub struct Record {
     /// The format's version.
     pub v: u32,
-    /// The spawn intent.
+    /// The spawn.
     pub owner: OwnerId,
     /// The host's own process.
     pub host: ProcessId,
@@ -210,7 +209,7 @@ impl FromStr for Ending {
     }
 }
 
-/// The names of the files of one spawn intent.
+/// The names of the files of one spawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPaths {
     dir: PathBuf,
@@ -225,16 +224,16 @@ impl HostPaths {
         }
     }
 
-    /// Returns the folder that holds those of all spawn intents.
+    /// Returns the folder that holds those of all spawns.
     #[must_use]
     pub fn all(state_root: &Path) -> PathBuf {
         state_root.join("run")
     }
 
-    /// Returns the names beside a spec file, for the host.
+    /// Returns the names beside a ticket file, for the host.
     #[must_use]
-    pub fn beside(spec: &Path) -> Option<Self> {
-        spec.parent().map(|dir| Self {
+    pub fn beside(ticket: &Path) -> Option<Self> {
+        ticket.parent().map(|dir| Self {
             dir: dir.to_owned(),
         })
     }
@@ -247,8 +246,8 @@ impl HostPaths {
 
     /// The ticket, while nobody took it.
     #[must_use]
-    pub fn spec(&self) -> PathBuf {
-        self.dir.join("spec")
+    pub fn ticket(&self) -> PathBuf {
+        self.dir.join("ticket")
     }
 
     /// The ticket, taken by the host.

@@ -9,6 +9,8 @@ mod event;
 mod hosting;
 mod login;
 mod process_id;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 mod repo;
 mod session;
 pub mod text;
@@ -20,7 +22,7 @@ pub use delivery::{
     UnknownState,
 };
 pub use event::{Detail, Edit, Event, EventKey, EventKind, ItemKind, Source, content_version};
-pub use hosting::{AfterEnd, Ending, HostPaths, Phase, PromptPassing, Record, Spec};
+pub use hosting::{AfterEnd, Ending, HostPaths, Phase, PromptPassing, Record, Ticket};
 pub use login::Login;
 pub use process_id::{BootId, ProcessId};
 pub use repo::{DEFAULT_HOST, RefError, RepoRef};

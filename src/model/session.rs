@@ -19,7 +19,7 @@ pub struct BadId {
     pub text: String,
 }
 
-/// One spawn intent: every attempt to create the same session carries the same owner id.
+/// One spawn: every attempt to create the same session carries the same owner id.
 ///
 /// It names the run folder and the tmux option `@loop_owner`; a UUID, so it is safe in both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -251,7 +251,7 @@ pub struct Session {
     pub minted_ref: WorkItemRef,
     /// The machine that runs it; only that machine claims for it.
     pub host: String,
-    /// The spawn intent that made the running harness.
+    /// The spawn that made the running harness.
     pub owner: OwnerId,
     /// Which harness.
     pub harness: HarnessName,
@@ -285,7 +285,7 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RespawnAttempt {
-    /// Its spawn intent.
+    /// Its spawn.
     pub owner: OwnerId,
     /// The conversation it resumes or begins.
     pub harness_session_id: HarnessSessionId,

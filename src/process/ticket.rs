@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::identity::{Life, life_in};
-use crate::model::{BootId, HostPaths, OwnerId, ProcessId, PromptPassing, Record, Spec};
+use crate::model::{BootId, HostPaths, OwnerId, ProcessId, PromptPassing, Record, Ticket};
 
 /// Why a file of a spawn could not be written, read or believed.
 #[derive(Debug, thiserror::Error)]
@@ -101,32 +101,32 @@ pub enum TicketState {
 
 /// Writes the prompt and then the ticket of a spawn, in a folder of its own.
 ///
-/// The prompt is written only where the spec passes one.
+/// The prompt is written only where the ticket passes one.
 ///
 /// # Errors
 ///
 /// [`TicketError::AlreadyIssued`] when the owner id was used before; an interrupted call leaves no
 /// ticket and can be repeated.
-pub fn issue(paths: &HostPaths, spec: &Spec, prompt: &str) -> Result<(), TicketError> {
+pub fn issue(paths: &HostPaths, ticket: &Ticket, prompt: &str) -> Result<(), TicketError> {
     make_folder(paths.dir())?;
     if state(paths)? != TicketState::Absent {
         return Err(already_issued(paths));
     }
-    if spec.prompt == PromptPassing::LastArgument {
+    if ticket.prompt == PromptPassing::LastArgument {
         write_private(&paths.prompt(), prompt.as_bytes())?;
     }
-    let text = serde_json::to_vec(spec).map_err(|source| TicketError::Malformed {
-        path: paths.spec(),
+    let text = serde_json::to_vec(ticket).map_err(|source| TicketError::Malformed {
+        path: paths.ticket(),
         source,
     })?;
-    let draft = write_draft(&paths.spec(), &text)?;
+    let draft = write_draft(&paths.ticket(), &text)?;
     // A link, unlike a rename, never replaces a ticket that appeared meanwhile.
-    let linked = fs::hard_link(&draft, paths.spec());
+    let linked = fs::hard_link(&draft, paths.ticket());
     fs::remove_file(&draft).map_err(io_error("removing the draft", &draft))?;
     match linked {
         Ok(()) => sync_folder(paths.dir()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(already_issued(paths)),
-        Err(error) => Err(io_error("issuing the ticket", &paths.spec())(error)),
+        Err(error) => Err(io_error("issuing the ticket", &paths.ticket())(error)),
     }
 }
 
@@ -136,7 +136,7 @@ pub fn issue(paths: &HostPaths, spec: &Spec, prompt: &str) -> Result<(), TicketE
 ///
 /// An error proves nothing: the ticket may still be open.
 pub fn revoke(paths: &HostPaths) -> Result<Revoked, TicketError> {
-    match fs::rename(paths.spec(), paths.revoked()) {
+    match fs::rename(paths.ticket(), paths.revoked()) {
         Ok(()) => {
             empty(&paths.revoked());
             sync_folder(paths.dir())?;
@@ -147,7 +147,7 @@ pub fn revoke(paths: &HostPaths) -> Result<Revoked, TicketError> {
             Some(_) => Revoked::Won,
             None => Revoked::Absent,
         }),
-        Err(error) => Err(io_error("revoking the ticket", &paths.spec())(error)),
+        Err(error) => Err(io_error("revoking the ticket", &paths.ticket())(error)),
     }
 }
 
@@ -158,7 +158,7 @@ pub fn revoke(paths: &HostPaths) -> Result<Revoked, TicketError> {
 /// When the folder cannot be read.
 pub fn state(paths: &HostPaths) -> Result<TicketState, TicketError> {
     // In this order: a ticket only ever moves from open to settled, so none is missed.
-    if present(&paths.spec())? {
+    if present(&paths.ticket())? {
         return Ok(TicketState::Open);
     }
     Ok(settled(paths)?.unwrap_or(TicketState::Absent))
@@ -187,8 +187,8 @@ pub fn recorded_processes(paths: &HostPaths) -> Result<Option<RecordedProcesses>
 /// # Errors
 ///
 /// When the ticket cannot be read or understood.
-pub fn open(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
-    read_spec(paths.spec())
+pub fn open(paths: &HostPaths) -> Result<Option<Ticket>, TicketError> {
+    read_ticket(paths.ticket())
 }
 
 /// Reads a ticket that the host took; none where nobody did, or its host had to empty it.
@@ -196,8 +196,8 @@ pub fn open(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
 /// # Errors
 ///
 /// When the ticket cannot be read or understood.
-pub fn taken(paths: &HostPaths) -> Result<Option<Spec>, TicketError> {
-    read_spec(paths.taken())
+pub fn taken(paths: &HostPaths) -> Result<Option<Ticket>, TicketError> {
+    read_ticket(paths.taken())
 }
 
 /// Returns the spawns that have files below this state root.
@@ -239,7 +239,7 @@ fn read_json<R: DeserializeOwned>(path: PathBuf) -> Result<Option<R>, TicketErro
 }
 
 /// Reads a ticket; none as well where it was emptied.
-fn read_spec(path: PathBuf) -> Result<Option<Spec>, TicketError> {
+fn read_ticket(path: PathBuf) -> Result<Option<Ticket>, TicketError> {
     let text = read(&path)?.filter(|text| !text.is_empty());
     text.map(|text| parse(path, &text)).transpose()
 }

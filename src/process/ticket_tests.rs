@@ -6,14 +6,14 @@ use crate::model::{AfterEnd, TmuxSocket};
 struct Spawn {
     _root: tempfile::TempDir,
     paths: HostPaths,
-    spec: Spec,
+    ticket: Ticket,
 }
 
 fn spawn() -> Spawn {
     let root = tempfile::tempdir().unwrap();
     let owner = OwnerId::mint();
-    let spec = Spec {
-        v: Spec::VERSION,
+    let ticket = Ticket {
+        v: Ticket::VERSION,
         owner: owner.clone(),
         work_item: "github:o/r#1".parse().unwrap(),
         socket: TmuxSocket::Default,
@@ -30,7 +30,7 @@ fn spawn() -> Spawn {
     Spawn {
         _root: root,
         paths,
-        spec,
+        ticket,
     }
 }
 
@@ -40,8 +40,12 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn a_revoked_ticket_keeps_no_secret() {
-    let Spawn { _root, paths, spec } = spawn();
-    issue(&paths, &spec, "do it").unwrap();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
+    issue(&paths, &ticket, "do it").unwrap();
     assert_eq!(revoke(&paths).unwrap(), Revoked::Won);
     assert_eq!(fs::read(paths.revoked()).unwrap(), b"");
     assert_eq!(state(&paths).unwrap(), TicketState::Revoked);
@@ -49,16 +53,20 @@ fn a_revoked_ticket_keeps_no_secret() {
 
 #[test]
 fn a_ticket_and_its_prompt_are_private_and_read_back() {
-    let Spawn { _root, paths, spec } = spawn();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
     assert_eq!(state(&paths).unwrap(), TicketState::Absent);
-    issue(&paths, &spec, "do it").unwrap();
+    issue(&paths, &ticket, "do it").unwrap();
     assert_eq!(state(&paths).unwrap(), TicketState::Open);
     assert_eq!(mode(paths.dir()), 0o700);
-    assert_eq!(mode(&paths.spec()), 0o600);
+    assert_eq!(mode(&paths.ticket()), 0o600);
     assert_eq!(mode(&paths.prompt()), 0o600);
     assert_eq!(fs::read(paths.prompt()).unwrap(), b"do it");
-    let read: Spec = serde_json::from_slice(&fs::read(paths.spec()).unwrap()).unwrap();
-    assert_eq!(read, spec);
+    let read: Ticket = serde_json::from_slice(&fs::read(paths.ticket()).unwrap()).unwrap();
+    assert_eq!(read, ticket);
     assert_eq!(
         fs::read_dir(paths.dir()).unwrap().count(),
         2,
@@ -68,19 +76,23 @@ fn a_ticket_and_its_prompt_are_private_and_read_back() {
 
 #[test]
 fn one_owner_id_gets_one_ticket() {
-    let Spawn { _root, paths, spec } = spawn();
-    issue(&paths, &spec, "").unwrap();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
+    issue(&paths, &ticket, "").unwrap();
     for settle in [None, Some(paths.taken()), Some(paths.revoked())] {
         if let Some(settled) = settle {
-            fs::rename(paths.spec(), &settled).unwrap();
+            fs::rename(paths.ticket(), &settled).unwrap();
             assert!(matches!(
-                issue(&paths, &spec, ""),
+                issue(&paths, &ticket, ""),
                 Err(TicketError::AlreadyIssued { .. })
             ));
-            fs::rename(&settled, paths.spec()).unwrap();
+            fs::rename(&settled, paths.ticket()).unwrap();
         }
         assert!(matches!(
-            issue(&paths, &spec, ""),
+            issue(&paths, &ticket, ""),
             Err(TicketError::AlreadyIssued { .. })
         ));
     }
@@ -88,20 +100,28 @@ fn one_owner_id_gets_one_ticket() {
 
 #[test]
 fn an_interrupted_issue_can_be_repeated() {
-    let Spawn { _root, paths, spec } = spawn();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
     make_folder(paths.dir()).unwrap();
-    fs::write(paths.dir().join("spec.new"), "{").unwrap();
+    fs::write(paths.dir().join("ticket.new"), "{").unwrap();
     fs::write(paths.prompt(), "old").unwrap();
     assert_eq!(revoke(&paths).unwrap(), Revoked::Absent);
-    issue(&paths, &spec, "new").unwrap();
+    issue(&paths, &ticket, "new").unwrap();
     assert_eq!(fs::read(paths.prompt()).unwrap(), b"new");
 }
 
 #[test]
 fn revoking_says_who_won_however_often_it_is_asked() {
-    let Spawn { _root, paths, spec } = spawn();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
     assert_eq!(revoke(&paths).unwrap(), Revoked::Absent);
-    issue(&paths, &spec, "").unwrap();
+    issue(&paths, &ticket, "").unwrap();
     assert_eq!(revoke(&paths).unwrap(), Revoked::Won);
     assert_eq!(revoke(&paths).unwrap(), Revoked::Won);
     assert_eq!(state(&paths).unwrap(), TicketState::Revoked);
@@ -113,10 +133,14 @@ fn revoking_says_who_won_however_often_it_is_asked() {
 #[test]
 fn taking_and_revoking_never_both_win_and_never_both_lose() {
     for _ in 0..50 {
-        let Spawn { _root, paths, spec } = spawn();
-        issue(&paths, &spec, "").unwrap();
+        let Spawn {
+            _root,
+            paths,
+            ticket,
+        } = spawn();
+        issue(&paths, &ticket, "").unwrap();
         let (revoked, taken) = std::thread::scope(|scope| {
-            let host = scope.spawn(|| fs::rename(paths.spec(), paths.taken()).is_ok());
+            let host = scope.spawn(|| fs::rename(paths.ticket(), paths.taken()).is_ok());
             (revoke(&paths).unwrap(), host.join().unwrap())
         });
         assert_eq!(revoked == Revoked::Won, !taken);
@@ -126,14 +150,18 @@ fn taking_and_revoking_never_both_win_and_never_both_lose() {
 
 #[test]
 fn a_folder_that_others_could_have_prepared_is_refused() {
-    let Spawn { _root, paths, spec } = spawn();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
     make_folder(paths.dir()).unwrap();
     fs::set_permissions(paths.dir(), fs::Permissions::from_mode(0o750)).unwrap();
-    let refused = issue(&paths, &spec, "").unwrap_err().to_string();
+    let refused = issue(&paths, &ticket, "").unwrap_err().to_string();
     assert!(refused.contains("other users have access"), "{refused}");
     fs::remove_dir(paths.dir()).unwrap();
     std::os::unix::fs::symlink("/tmp", paths.dir()).unwrap();
-    let refused = issue(&paths, &spec, "").unwrap_err().to_string();
+    let refused = issue(&paths, &ticket, "").unwrap_err().to_string();
     assert!(refused.contains("link"), "{refused}");
 }
 
@@ -148,8 +176,12 @@ fn no_record_is_not_an_error_but_a_broken_one_is() {
 
 #[test]
 fn removing_leaves_nothing_and_can_be_repeated() {
-    let Spawn { _root, paths, spec } = spawn();
-    issue(&paths, &spec, "").unwrap();
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
+    issue(&paths, &ticket, "").unwrap();
     remove(&paths).unwrap();
     assert!(!paths.dir().exists());
     remove(&paths).unwrap();

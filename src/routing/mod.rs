@@ -10,6 +10,8 @@ pub mod marker;
 pub mod payload;
 pub mod policy;
 pub mod prompt;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 mod prose;
 pub mod resolve;
 

@@ -149,7 +149,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             return self.after_loss(address).await;
         }
         if !refusal.in_mode {
-            return Err(paste.unexplained());
+            return Err(paste.unexplained(self.machine.now()));
         }
         let Some(attached) = self.unattended(paste.seat.target).await? else {
             return Ok(DeliverOutcome::Held(HoldReason::PaneInMode));

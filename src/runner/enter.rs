@@ -196,7 +196,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 Field::Foreground,
             ],
         };
-        let Some(answer) = self.ask_recorded(target, vec![question]).await? else {
+        let Some(answer) = self.ask_recorded(target, question).await? else {
             return Ok(None);
         };
         let line = fields_of(&answer, Marker::Is, 6).next();

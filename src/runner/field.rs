@@ -11,7 +11,7 @@ const WORD: &str = "s/[^A-Za-z0-9._-]/_/:";
 /// A user option that carries our state inside tmux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OptionName {
-    /// On the session: the spawn intent that made it, or that adopted it.
+    /// On the session: the spawn that made it, or that adopted it.
     Owner,
     /// On the session: the work item's ref, for people.
     WorkItem,

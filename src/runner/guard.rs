@@ -38,7 +38,7 @@ impl Guard {
         Self::Is(Field::PaneId, id.to_string())
     }
 
-    /// The session of this spawn intent.
+    /// The session of this spawn.
     #[must_use]
     pub fn owner(owner: &OwnerId) -> Self {
         Self::Is(Field::Option(OptionName::Owner), owner.to_string())

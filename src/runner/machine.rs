@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 use crate::model::{BootId, HostPaths, OwnerId, ProcessId, Record};
 use crate::process::identity::{self, Life};
 use crate::process::signal::{self, Signal, SignalError};
@@ -9,6 +11,11 @@ use crate::process::ticket::{self, TicketState};
 
 /// A machine's processes and run folders, real or modelled.
 pub trait Machine: Send + Sync {
+    /// Returns the time, as tmux's own guards read it.
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+
     /// Names the process that has this pid now.
     fn identify(&self, pid: i32) -> Option<ProcessId>;
 
@@ -27,13 +34,13 @@ pub trait Machine: Send + Sync {
     /// Waits until the process has ended.
     fn exited(&self, process: &ProcessId) -> impl Future<Output = ()> + Send;
 
-    /// Returns what the host of a spawn intent recorded; none when there is nothing readable.
+    /// Returns what the host of a spawn recorded; none when there is nothing readable.
     ///
     /// A record only ever adds evidence, so one that cannot be read counts as none. Read in place: it
     /// is a small file beside the database, and handing it to a thread costs more than reading it.
     fn record(&self, owner: &OwnerId) -> Option<Record>;
 
-    /// Tells whether a spawn intent was given up before a host took its ticket: a host that tmux
+    /// Tells whether a spawn was given up before a host took its ticket: a host that tmux
     /// makes for it starts nothing and ends.
     fn is_given_up(&self, owner: &OwnerId) -> bool;
 }

@@ -31,7 +31,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::model::{OwnerId, ProcessId, SessionName, TmuxSocket, TmuxTarget};
+use crate::model::{BootId, OwnerId, ProcessId, SessionName, TmuxSocket, TmuxTarget};
 use crate::process::identity::Life;
 
 pub use clear::Cleared;
@@ -97,7 +97,7 @@ impl Default for Limits {
 pub struct Address {
     /// Its name.
     pub name: SessionName,
-    /// The spawn intent under way, or the one that made the registered agent.
+    /// The spawn under way, or the one that made the registered agent.
     pub owner: Option<OwnerId>,
     /// Where the registered agent runs.
     pub target: Option<TmuxTarget>,
@@ -135,6 +135,11 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             limits,
             silence: Silence::new(limits.between_questions),
         }
+    }
+
+    /// Tells whether a process recorded during `boot` still runs.
+    pub fn life(&self, boot: &BootId, process: &ProcessId) -> Life {
+        self.machine.life(boot, process)
     }
 
     /// Returns how long the runner waits for what.

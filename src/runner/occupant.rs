@@ -16,7 +16,7 @@ use super::{Address, Fence, Machine, TmuxRunner};
 pub struct Occupant {
     /// Where it runs, ready to be registered.
     pub target: TmuxTarget,
-    /// The spawn intent that made it; none when it was not made by us.
+    /// The spawn that made it; none when it was not made by us.
     pub owner: Option<OwnerId>,
     /// What it is.
     pub kind: OccupantKind,
@@ -40,7 +40,7 @@ pub struct Listed {
     pub name: String,
     /// Its work item, when the name is one that we mint.
     pub work_item: Option<WorkItemRef>,
-    /// The spawn intent that made it.
+    /// The spawn that made it.
     pub owner: Option<OwnerId>,
     /// How many clients look at it.
     pub attached: u32,

@@ -1,6 +1,6 @@
 //! The sequence that pastes one text under one guard, and what a refusal of it means.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use crate::model::{HoldReason, OwnerId, TmuxTarget};
 
@@ -174,8 +174,8 @@ impl Paste<'_> {
 
     /// Nothing that was printed explains the refusal, so its time was over, or the foreground
     /// program of a person's pane changed.
-    pub(super) fn unexplained(&self) -> RunnerError {
-        if Utc::now() >= self.message.expires_at {
+    pub(super) fn unexplained(&self, now: DateTime<Utc>) -> RunnerError {
+        if now >= self.message.expires_at {
             RunnerError::Expired
         } else {
             RunnerError::Changed {

@@ -311,35 +311,6 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             && harnesses.iter().all(|(_, life)| *life == Life::Gone)
     }
 
-    /// Asks the server that a session recorded; none when that is proved gone.
-    ///
-    /// One that runs without its socket is asked to make it again first: what is only read from it
-    /// would otherwise wait for ever.
-    pub(super) async fn ask_recorded(
-        &self,
-        target: &TmuxTarget,
-        question: Vec<TmuxCommand>,
-    ) -> Result<Option<Answer>, Unanswered> {
-        let answer = self.ask(&target.socket, question.clone()).await?;
-        if answer.listener == Listener::Present {
-            return Ok(Some(answer));
-        }
-        let is_gone = || self.machine.life(&target.boot, &target.server) == Life::Gone;
-        if is_gone() {
-            return Ok(None);
-        }
-        if self.socket_comes_back(target).await {
-            let answer = self.ask(&target.socket, question).await?;
-            if answer.listener == Listener::Present {
-                return Ok(Some(answer));
-            }
-            if is_gone() {
-                return Ok(None);
-            }
-        }
-        Err(self.socket_lost(target))
-    }
-
     /// Asks the recorded server to make its socket again, and waits until somebody listens there, or
     /// the server has ended.
     ///
@@ -370,7 +341,31 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         false
     }
 
-    pub(super) fn socket_lost(&self, target: &TmuxTarget) -> Unanswered {
+    /// Asks the recorded server; nothing where it is gone. One that lost its socket is asked to make it
+    /// again.
+    ///
+    /// # Errors
+    /// When it does not answer, or cannot be reached.
+    pub(super) async fn ask_recorded(
+        &self,
+        target: &TmuxTarget,
+        question: TmuxCommand,
+    ) -> Result<Option<Answer>, Unanswered> {
+        let ask = || self.ask(&target.socket, vec![question.clone()]);
+        let is_gone = || self.machine.life(&target.boot, &target.server) == Life::Gone;
+        let mut answer = ask().await?;
+        if answer.listener == Listener::Absent && !is_gone() && self.socket_comes_back(target).await
+        {
+            answer = ask().await?;
+        }
+        match answer.listener {
+            Listener::Present => Ok(Some(answer)),
+            Listener::Absent if is_gone() => Ok(None),
+            Listener::Absent => Err(self.socket_lost(target)),
+        }
+    }
+
+    fn socket_lost(&self, target: &TmuxTarget) -> Unanswered {
         Unanswered::SocketLost {
             server: target.server,
             socket: self.tmux.path_of(&target.socket),

@@ -25,7 +25,7 @@ use super::{Address, Fence, Machine, Renamed, TmuxRunner};
 pub struct SpawnPlan {
     /// The name, and what is recorded of the agent that had it before.
     pub address: Address,
-    /// The new spawn intent; its ticket is issued.
+    /// The new spawn; its ticket is issued.
     pub owner: OwnerId,
     /// The work item, for people who look at the session's options.
     pub work_item: WorkItemRef,
@@ -34,7 +34,7 @@ pub struct SpawnPlan {
     /// The absolute path of this program.
     pub host_binary: PathBuf,
     /// The absolute path of the ticket.
-    pub spec: PathBuf,
+    pub ticket: PathBuf,
     /// The agent's folder, in which windows that a person opens start too.
     pub cwd: PathBuf,
     /// The terminal's width.
@@ -326,7 +326,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 program: vec![
                     plan.host_binary.clone().into(),
                     "host".into(),
-                    plan.spec.clone().into(),
+                    plan.ticket.clone().into(),
                 ],
             },
             // A delivery needs both: what has an owner has a clock.

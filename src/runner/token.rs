@@ -43,7 +43,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 Field::Option(OptionName::Token(delivery)),
             ],
         };
-        let Some(answer) = self.ask_recorded(target, vec![question]).await? else {
+        let Some(answer) = self.ask_recorded(target, question).await? else {
             return Ok(TokenState::NoSession);
         };
         let line = fields_of(&answer, Marker::Is, 4).next();

@@ -23,7 +23,7 @@ pub struct ClaimOwner {
 /// A paste that may be under way: until it expires it can still take effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// The spawn intent of the session that it goes into.
+    /// The spawn of the session that it goes into.
     pub owner: OwnerId,
     /// When it can no longer take effect.
     pub expires_at: DateTime<Utc>,
@@ -158,8 +158,8 @@ pub(super) async fn read(
         "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.attempt_begun, d.reason, d.error, \
          d.intent_owner, d.intent_expires_at, d.possible_repeat, d.accepted_at, d.claim_lead, e.payload, ",
         item_columns!(),
-        " FROM deliveries d JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
-         WHERE d.claim_token = $1 ORDER BY d.number"
+        " FROM deliveries d LEFT JOIN events e ON e.id = d.event_id \
+         LEFT JOIN work_items w ON w.id = d.item_id WHERE d.claim_token = $1 ORDER BY d.number"
     ))
     .bind(token.as_str())
     .fetch_all(conn)
@@ -207,7 +207,9 @@ fn part(row: &SqliteRow) -> Result<Reader<'_>, Fault> {
 
 fn delivery(row: &SqliteRow) -> Result<ClaimedDelivery, Fault> {
     let row = part(row)?;
-    let payload: String = row.get("payload")?;
+    row.present::<i64>("id")
+        .map_err(|_| row.bad("item_id: there is no such work item"))?;
+    let payload: String = row.present("payload")?;
     let event =
         serde_json::from_str(&payload).map_err(|error| row.bad(format!("payload: {error}")))?;
     let attempts = row.number("attempts")?;

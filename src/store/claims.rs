@@ -166,11 +166,18 @@ pub(super) async fn next(
         let mut due = false;
         for row in &found {
             let row = Reader::new(row, "deliveries")?;
-            let Some(token) = row.get::<Option<String>>("claim_token")? else {
-                due = true;
-                continue;
+            let taken = match row.get::<Option<String>>("claim_token") {
+                Ok(None) => {
+                    due = true;
+                    continue;
+                }
+                Ok(Some(token)) => take_over(store, owner, is_dead, row, &token).await?,
+                Err(_) => {
+                    replace_token(store, row.id()).await?;
+                    None
+                }
             };
-            if let Some(claim) = take_over(store, owner, is_dead, row, &token).await? {
+            if let Some(claim) = taken {
                 return Ok(Some(claim));
             }
         }
@@ -285,6 +292,20 @@ async fn take_over(
         Tried::Claimed(claim) => Ok(Some(*claim)),
         Tried::Nothing | Tried::PutAside => Ok(None),
     }
+}
+
+/// Replaces a token that cannot be read: nobody can name it any more, and under another one the claim
+/// is taken over like any other.
+async fn replace_token(store: &Store, delivery: i64) -> Result<(), Fault> {
+    sqlx::query(
+        "UPDATE deliveries SET claim_token = $2 WHERE claim_token = \
+         (SELECT d.claim_token FROM deliveries d WHERE d.id = $1)",
+    )
+    .bind(delivery)
+    .bind(ClaimToken::mint().as_str())
+    .execute(&store.writer)
+    .await?;
+    Ok(())
 }
 
 /// Whoever cannot be read, or is process 1 of a container, proves nothing: the lease decides.

@@ -4,6 +4,7 @@
 //! stops.
 
 use chrono::{DateTime, Utc};
+use sqlx::Row;
 
 use super::claim::{Claim, ClaimOwner, ClaimRef, Intent};
 use super::claims::{self, IsDead, free};
@@ -397,11 +398,13 @@ impl Deduper {
     /// # Errors
     /// When the database cannot be read.
     pub async fn next_due(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let due: Result<Option<i64>, sqlx::Error> = sqlx::query_scalar(NEXT_DUE)
+        let row = sqlx::query(NEXT_DUE)
             .bind(&*self.store.machine)
             .fetch_one(&self.store.readers)
-            .await;
-        due.map(|at| at.and_then(DateTime::from_timestamp_millis))
-            .map_err(|error| self.store.explain("asking what is due next")(error.into()))
+            .await
+            .map_err(|error| self.store.explain("asking what is due next")(error.into()))?;
+        // What is no time is nothing to wait for.
+        let at: Option<i64> = row.try_get(0).unwrap_or_default();
+        Ok(at.and_then(DateTime::from_timestamp_millis))
     }
 }

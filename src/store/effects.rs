@@ -18,7 +18,7 @@ use crate::model::{
 pub struct NewSession {
     /// The work item's row.
     pub item: i64,
-    /// The spawn intent.
+    /// The spawn.
     pub owner: OwnerId,
     /// Which harness.
     pub harness: HarnessName,
@@ -34,7 +34,7 @@ pub struct NewSession {
 /// (AC12).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAttempt {
-    /// The spawn intent.
+    /// The spawn.
     pub owner: OwnerId,
     /// The conversation that it resumes, or the fresh one that it starts.
     pub harness_session_id: HarnessSessionId,
@@ -47,7 +47,7 @@ pub struct NewAttempt {
 pub struct Registered {
     /// The session.
     pub session: i64,
-    /// The spawn intent that made the running harness.
+    /// The spawn that made the running harness.
     pub owner: OwnerId,
     /// Where it runs; none leaves the recorded place.
     pub target: Option<TmuxTarget>,

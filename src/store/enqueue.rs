@@ -146,15 +146,17 @@ fn payload(event: &Event) -> Result<String, Fault> {
 async fn again(conn: &mut SqliteConnection, arriving: &Arriving<'_>) -> Result<Enqueued, Fault> {
     let event = arriving.event;
     let row = sqlx::query(
-        "SELECT d.id, d.event_id, d.item_id, d.state, d.reason FROM events e \
-         JOIN deliveries d ON d.event_id = e.id WHERE e.key = $1 ORDER BY d.id LIMIT 1",
+        "SELECT e.id, d.id AS delivery, d.item_id, d.state, d.reason FROM events e \
+         LEFT JOIN deliveries d ON d.event_id = e.id WHERE e.key = $1 ORDER BY d.id LIMIT 1",
     )
     .bind(event.key.as_str())
     .fetch_one(&mut *conn)
     .await?;
-    let row = Reader::new(&row, "deliveries")?;
+    let known = Reader::new(&row, "events")?;
+    known.present::<i64>("delivery")?;
+    let event_id = known.id();
+    let row = Reader::numbered(&row, "deliveries", "delivery")?;
     let delivery = DeliveryId(row.id());
-    let event_id: i64 = row.get("event_id")?;
     let item_id: i64 = row.get("item_id")?;
     let state = row.parse("state")?;
     let reason: Option<String> = row.get("reason")?;

@@ -195,6 +195,18 @@ impl Fault {
         }
     }
 
+    /// Names what the row is about, for a table whose rows have no numbers.
+    pub(super) fn about(self, name: &str) -> Self {
+        match self {
+            Self::Row { table, id, detail } => Self::Row {
+                table,
+                id,
+                detail: format!("{name}: {detail}"),
+            },
+            other => other,
+        }
+    }
+
     pub(super) fn is_unique_violation(&self) -> bool {
         matches!(self, Self::Sql(sqlx::Error::Database(error)) if error.is_unique_violation())
     }

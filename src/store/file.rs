@@ -188,5 +188,10 @@ fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
             .test_before_acquire(false)
             .connect_lazy_with(options(path, tuning))
     };
-    (pool(1), pool(tuning.readers))
+    let writer = pool(1);
+    let readers = match tuning.readers {
+        0 => writer.clone(),
+        some => pool(some),
+    };
+    (writer, readers)
 }

@@ -26,6 +26,15 @@ pub struct Cursor {
     pub last_success: DateTime<Utc>,
 }
 
+fn cursor(row: &SqliteRow) -> Result<Cursor, Fault> {
+    let row = Reader::new(row, "cursors")?;
+    Ok(Cursor {
+        etag: row.get("etag")?,
+        since: row.opt_time("since")?,
+        last_success: row.time("last_success")?,
+    })
+}
+
 /// Which work items are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemFilter<'a> {
@@ -139,18 +148,10 @@ impl Ledger {
         self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
     }
 
-    /// Reads rows; one that cannot be read is said and left out, so that it stops no other.
     fn read(&self, rows: Result<Vec<SqliteRow>, sqlx::Error>) -> Result<Vec<ItemRow>, StoreError> {
-        let explain = self.store.explain("reading work items");
-        let rows = rows.map_err(|error| explain(error.into()))?;
-        let readable = |row| match rows::item(row) {
-            Ok(item) => Some(item),
-            Err(fault) => {
-                tracing::warn!("left out: {}", explain(fault));
-                None
-            }
-        };
-        Ok(rows.iter().filter_map(readable).collect())
+        const DOING: &str = "reading work items";
+        let rows = rows.map_err(|error| self.store.explain(DOING)(error.into()))?;
+        Ok(self.store.readable(DOING, &rows, rows::item))
     }
 
     /// Returns how far a polled list was read.
@@ -168,12 +169,8 @@ impl Ledger {
             let Some(row) = row else {
                 return Ok(None);
             };
-            let row = Reader::new(&row, "cursors")?;
-            Ok(Some(Cursor {
-                etag: row.get("etag")?,
-                since: row.opt_time("since")?,
-                last_success: row.time("last_success")?,
-            }))
+            // Cursors have names and no numbers.
+            cursor(&row).map(Some).map_err(|fault| fault.about(name))
         };
         found.await.map_err(self.store.explain("reading a cursor"))
     }

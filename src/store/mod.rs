@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::sqlite::{Sqlite, SqlitePool};
+use sqlx::sqlite::{Sqlite, SqlitePool, SqliteRow};
 use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
@@ -51,7 +51,7 @@ pub use rows::{ControlRecord, DirtyMark, ItemRow, PullHead};
 pub use seen::{Arming, ItemSighting, Pull, Track};
 pub use sessions::{SessionFace, SessionFaces, UnreadableSession};
 pub use settle::{Rearm, Release, Settlement};
-pub use sightings::{Change, Sighted, Standing};
+pub use sightings::{Change, Freshness, Sighted};
 pub use waiting::Waiting;
 
 use crate::clock::Clock;
@@ -68,6 +68,7 @@ pub struct Tuning {
     /// How long a claim holds without being renewed.
     pub lease: Duration,
     /// How many connections read at once; each is a thread, and is opened when it is first needed.
+    /// With none, the one that writes reads too, and everything is done one by one.
     pub readers: u32,
 }
 
@@ -255,6 +256,13 @@ impl Store {
         self.readers.close().await;
     }
 
+    /// Tells whether nothing is being read or written, by this process.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let rests = |pool: &SqlitePool| pool.size() as usize == pool.num_idle();
+        rests(&self.writer) && rests(&self.readers)
+    }
+
     fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
@@ -280,6 +288,23 @@ impl Store {
     /// so nothing that it reads can change before it commits.
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, Fault> {
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// Reads the rows that can be read; each other one is said and left out, so that it hides nobody.
+    fn readable<T>(
+        &self,
+        doing: &'static str,
+        rows: &[SqliteRow],
+        read: impl Fn(&SqliteRow) -> Result<T, Fault>,
+    ) -> Vec<T> {
+        let readable = |row| match read(row) {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                tracing::warn!("left out: {}", self.explain(doing)(fault));
+                None
+            }
+        };
+        rows.iter().filter_map(readable).collect()
     }
 
     fn explain(&self, doing: &'static str) -> impl Fn(Fault) -> StoreError {

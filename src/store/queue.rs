@@ -67,9 +67,9 @@ pub struct Counts {
     pub held: u64,
     /// Their attempts are spent.
     pub abandoned: u64,
-    /// When the oldest pending one was accepted.
+    /// When the oldest pending one was accepted, where that can be read.
     pub oldest_pending: Option<DateTime<Utc>>,
-    /// When the oldest held one was accepted.
+    /// When the oldest held one was accepted, where that can be read.
     pub oldest_held: Option<DateTime<Utc>>,
 }
 
@@ -97,6 +97,8 @@ pub(super) const NOT_DONE: &str = "SELECT 0 AS id, d.state, COUNT(*) AS count, \
      GROUP BY d.state UNION ALL SELECT 0 AS id, 'claimed', COUNT(*), 0 FROM deliveries c \
      WHERE c.claim_token IS NOT NULL UNION ALL SELECT 0 AS id, 'abandoned', COUNT(*), 0 \
      FROM deliveries a WHERE a.state = 'abandoned'";
+
+const REARMING: &str = "re-arming given-up deliveries";
 
 const WANTED_AGAIN: &str = "SELECT d.id, w.ref, e.key FROM deliveries d \
      JOIN events e ON e.id = d.event_id JOIN work_items w ON w.id = d.item_id \
@@ -137,11 +139,11 @@ impl Queue {
                 match row.parse("state")? {
                     DeliveryState::Pending => {
                         counts.pending = count;
-                        counts.oldest_pending = row.opt_time("oldest")?;
+                        counts.oldest_pending = oldest(row);
                     }
                     DeliveryState::Held => {
                         counts.held = count;
-                        counts.oldest_held = row.opt_time("oldest")?;
+                        counts.oldest_held = oldest(row);
                     }
                     DeliveryState::Claimed => counts.claimed = count,
                     DeliveryState::Abandoned => counts.abandoned = count,
@@ -158,7 +160,7 @@ impl Queue {
             .map_err(self.store.explain("counting deliveries"))
     }
 
-    /// Lists at most `limit` deliveries, oldest first.
+    /// Lists at most `limit` deliveries, oldest first; those that cannot be read are said and left out.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -193,10 +195,10 @@ impl Queue {
             .bind(i64::from(limit))
             .bind(key),
         };
+        const DOING: &str = "listing deliveries";
         let rows = query.fetch_all(&self.store.readers).await;
-        rows.map_err(Fault::from)
-            .and_then(|rows| rows.iter().map(queue_row).collect())
-            .map_err(self.store.explain("listing deliveries"))
+        let rows = rows.map_err(|error| self.store.explain(DOING)(error.into()))?;
+        Ok(self.store.readable(DOING, &rows, queue_row))
     }
 
     /// Returns one delivery.
@@ -226,7 +228,7 @@ impl Queue {
     ) -> Result<Vec<Rearmed>, StoreError> {
         self.rearm_all(running, say)
             .await
-            .map_err(self.store.explain("re-arming given-up deliveries"))
+            .map_err(self.store.explain(REARMING))
     }
 
     async fn rearm_all(
@@ -243,23 +245,18 @@ impl Queue {
         }
         let mut tx = self.store.begin().await?;
         let rows = wanted().fetch_all(&mut *tx).await?;
-        let mut rearmed = Vec::new();
-        for row in &rows {
-            let row = Reader::new(row, "deliveries")?;
-            rearmed.push(Rearmed {
-                delivery: DeliveryId(row.id()),
-                item: row.parse("ref")?,
-                key: EventKey::from_stored(row.get("key")?),
-            });
+        let rearmed = self.store.readable(REARMING, &rows, rearmed);
+        for again in &rearmed {
+            let delivery = again.delivery.0;
             sqlx::query(
                 "UPDATE deliveries SET state = 'pending', attempts = 0, next_at = $2, settled_at = NULL \
                  WHERE id = $1",
             )
-            .bind(row.id())
+            .bind(delivery)
             .bind(now)
             .execute(&mut *tx)
             .await?;
-            remember_give_up(&mut tx, row.id(), running).await?;
+            remember_give_up(&mut tx, delivery, running).await?;
         }
         rearmed.iter().for_each(say);
         tx.commit().await?;
@@ -323,6 +320,20 @@ impl Queue {
         done.await
             .map_err(self.store.explain("dropping a delivery"))
     }
+}
+
+fn rearmed(row: &SqliteRow) -> Result<Rearmed, Fault> {
+    let row = Reader::new(row, "deliveries")?;
+    Ok(Rearmed {
+        delivery: DeliveryId(row.id()),
+        item: row.parse("ref")?,
+        key: EventKey::from_stored(row.get("key")?),
+    })
+}
+
+/// A time that cannot be read is one delivery's trouble, and no reason to count none.
+fn oldest(row: Reader<'_>) -> Option<DateTime<Utc>> {
+    row.opt_time("oldest").ok().flatten()
 }
 
 fn queue_row(row: &SqliteRow) -> Result<QueueRow, Fault> {

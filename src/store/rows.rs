@@ -10,8 +10,11 @@ use sqlx::{Decode, Row, Sqlite, Type};
 use super::error::Fault;
 use crate::model::{ControlCommand, ItemKind, Login, ProcessId, WorkItemRef};
 
+/// The end of the year 9999: whatever is added to a time up to here, the sum is a time as well.
+const FARTHEST_MS: i64 = 253_402_300_799_999;
+
 pub(super) fn ms(at: DateTime<Utc>) -> i64 {
-    at.timestamp_millis()
+    at.timestamp_millis().clamp(-FARTHEST_MS, FARTHEST_MS)
 }
 
 /// Numbers of GitHub and of the kernel fit; one that does not is kept as the largest that does.
@@ -83,6 +86,7 @@ impl<'r> Reader<'r> {
     pub(super) fn time(&self, column: &str) -> Result<DateTime<Utc>, Fault> {
         let at = self.get::<i64>(column)?;
         DateTime::from_timestamp_millis(at)
+            .filter(|_| (-FARTHEST_MS..=FARTHEST_MS).contains(&at))
             .ok_or_else(|| self.bad(format!("{column}: {at} is not a time")))
     }
 

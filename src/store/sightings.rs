@@ -35,7 +35,7 @@ pub enum Change {
 
 /// What a sighting says about the item as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Freshness {
     /// It is the latest known state.
     Current,
     /// Something later is known.
@@ -53,7 +53,7 @@ pub struct Sighted {
     /// Whether the row is new.
     pub first_sight: bool,
     /// What became of the state that it showed.
-    pub standing: Standing,
+    pub freshness: Freshness,
     /// How it changed, in order.
     pub changes: Vec<Change>,
     /// The deliveries that the changes made.
@@ -71,20 +71,20 @@ pub(super) async fn record(
         None if seen.track == Track::OnlyIfKnown => return Ok(None),
         None => (items::insert(conn, seen).await?, true),
     };
-    let standing = if first_sight {
-        Standing::Current
+    let freshness = if first_sight {
+        Freshness::Current
     } else {
-        standing(seen, &before)
+        freshness(seen, &before)
     };
-    let is_taken = match standing {
-        Standing::Current => true,
-        Standing::Outdated => false,
-        Standing::Contested => is_likely_later(seen, &before),
+    let is_taken = match freshness {
+        Freshness::Current => true,
+        Freshness::Outdated => false,
+        Freshness::Contested => is_likely_later(seen, &before),
     };
     let mut sighted = Sighted {
         item: before,
         first_sight,
-        standing,
+        freshness,
         changes: Vec::new(),
         deliveries: Vec::new(),
     };
@@ -115,14 +115,14 @@ pub(super) async fn record(
 ///
 /// GitHub's times tick in seconds, and its lists may come from copies that lag behind each other:
 /// "commented" and "closed" of one click carry one time, and may be seen in either order.
-fn standing(seen: &ItemSighting, known: &ItemRow) -> Standing {
+fn freshness(seen: &ItemSighting, known: &ItemRow) -> Freshness {
     let contradicts =
         seen.open != known.open || (seen.open && seen.arming.is_armed() != known.armed);
     let young = seen.seen_at - seen.updated_at < COPIES_AGREE_AFTER;
     match seen.updated_at.cmp(&known.updated_at) {
-        Ordering::Less => Standing::Outdated,
-        Ordering::Equal if contradicts && young => Standing::Contested,
-        Ordering::Equal | Ordering::Greater => Standing::Current,
+        Ordering::Less => Freshness::Outdated,
+        Ordering::Equal if contradicts && young => Freshness::Contested,
+        Ordering::Equal | Ordering::Greater => Freshness::Current,
     }
 }
 

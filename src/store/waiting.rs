@@ -1,6 +1,7 @@
 //! Deliveries that wait, with what they are about: for those who decide against them unheard.
 
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use super::error::Fault;
 use super::rows::Reader;
@@ -30,18 +31,20 @@ pub(super) async fn read(
              JOIN work_items w ON w.id = d.item_id WHERE d.id = $1",
         )
         .bind(delivery.0)
-        .fetch_one(&mut *conn)
+        .fetch_optional(&mut *conn)
         .await?;
-        let row = Reader::new(&row, "deliveries")?;
-        let payload: Option<String> = row.get("payload")?;
-        let event = payload.and_then(|payload| serde_json::from_str(&payload).ok());
-        if let Some(event) = event {
-            found.push(Waiting {
-                item: row.parse("ref")?,
-                delivery,
-                event,
-            });
-        }
+        found.extend(row.and_then(|row| waiting(&row).ok()));
     }
     Ok(found)
+}
+
+fn waiting(row: &SqliteRow) -> Result<Waiting, Fault> {
+    let row = Reader::new(row, "deliveries")?;
+    let payload: String = row.present("payload")?;
+    Ok(Waiting {
+        item: row.parse("ref")?,
+        delivery: DeliveryId(row.id()),
+        event: serde_json::from_str(&payload)
+            .map_err(|error| row.bad(format!("payload: {error}")))?,
+    })
 }

@@ -8,6 +8,7 @@
 )]
 
 #[path = "../support/fake_tmux/mod.rs"]
+#[expect(dead_code, reason = "stories use more of it")]
 mod fake_tmux;
 #[path = "../support/tmux.rs"]
 #[expect(dead_code, reason = "the suite asks tmux through the port")]

@@ -23,6 +23,7 @@ const TOP: &[&str] = &[
     "README.md",
     "benches",
     "docs",
+    "fuzz",
     "specs",
     "src",
     "tests",

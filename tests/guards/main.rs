@@ -7,6 +7,7 @@
 mod arrows;
 mod dependencies;
 mod documents;
+mod fuzz;
 mod prerequisites;
 mod processes;
 mod reach;

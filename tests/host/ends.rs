@@ -32,7 +32,7 @@ fn exit_codes_and_signals_reach_the_record_and_the_option() {
 #[test]
 fn a_server_can_be_named_as_well_as_found_at_a_path() {
     let mut it = Hosted::new("exit 6");
-    it.spec.socket = TmuxSocket::Name(it.tmux.name().to_owned());
+    it.ticket.socket = TmuxSocket::Name(it.tmux.name().to_owned());
     it.start().wait_for_option("code:6");
 }
 
@@ -197,7 +197,7 @@ fn a_record_that_cannot_be_written_is_written_later() {
 #[test]
 fn a_session_that_is_not_to_be_kept_closes_with_its_harness() {
     let mut it = Hosted::new("exit 5");
-    it.spec.after_end = AfterEnd::CloseSession;
+    it.ticket.after_end = AfterEnd::CloseSession;
     let it = it.start();
     assert_eq!(it.wait_for_end().1, Ending::Code(5));
     it.wait_until_closed();

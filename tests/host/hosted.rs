@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use the_loop::clock::{Clock, SystemClock};
 use the_loop::model::{
-    AfterEnd, Ending, HostPaths, OwnerId, Phase, ProcessId, PromptPassing, Record, Spec, TmuxSocket,
+    AfterEnd, Ending, HostPaths, OwnerId, Phase, ProcessId, PromptPassing, Record, Ticket,
+    TmuxSocket,
 };
 use the_loop::process::identity::{Life, identify, life};
 use the_loop::process::signal::{Signal, signal};
@@ -23,7 +24,7 @@ pub(crate) struct Hosted {
     pub(crate) tmux: PrivateTmux,
     pub(crate) dir: tempfile::TempDir,
     pub(crate) paths: HostPaths,
-    pub(crate) spec: Spec,
+    pub(crate) ticket: Ticket,
     pub(crate) prompt: String,
     strays: Vec<ProcessId>,
 }
@@ -36,8 +37,8 @@ impl Hosted {
         let dir = tempfile::tempdir().unwrap();
         let owner = OwnerId::mint();
         let paths = HostPaths::new(&dir.path().join("state"), &owner);
-        let spec = Spec {
-            v: Spec::VERSION,
+        let ticket = Ticket {
+            v: Ticket::VERSION,
             owner,
             work_item: "github:o/r#1".parse().unwrap(),
             socket: TmuxSocket::Path(tmux.socket()),
@@ -59,7 +60,7 @@ impl Hosted {
             tmux,
             dir,
             paths,
-            spec,
+            ticket,
             prompt: String::new(),
             strays: Vec::new(),
         }
@@ -74,12 +75,12 @@ impl Hosted {
 
     /// Writes the ticket.
     pub(crate) fn issue(&self) {
-        ticket::issue(&self.paths, &self.spec, &self.prompt).unwrap();
+        ticket::issue(&self.paths, &self.ticket, &self.prompt).unwrap();
     }
 
     /// Creates a session whose pane is the host, as the daemon does.
     pub(crate) fn create(&self, session: &str) {
-        let spec = self.paths.spec();
+        let ticket = self.paths.ticket();
         let program = env!("CARGO_BIN_EXE_the-loop");
         // The last part fails when the host had nothing to do and is gone already.
         self.tmux.run(&[
@@ -99,7 +100,7 @@ impl Hosted {
             "--",
             program,
             "host",
-            spec.to_str().unwrap(),
+            ticket.to_str().unwrap(),
         ]);
     }
 

@@ -25,7 +25,7 @@ fn a_revoked_ticket_starts_nothing_and_its_session_closes() {
 #[test]
 fn a_ticket_past_its_time_is_revoked_by_the_host_itself() {
     let mut it = Hosted::new(LEAVE_A_TRACE);
-    it.spec.not_after_ms = 1;
+    it.ticket.not_after_ms = 1;
     it.issue();
     it.create("loop-x");
     wait_for("the revocation", || {
@@ -67,10 +67,10 @@ fn a_folder_that_others_can_enter_is_not_believed() {
 fn a_ticket_that_cannot_be_read_is_recorded_as_failed_and_shown() {
     let it = Hosted::new(LEAVE_A_TRACE);
     it.issue();
-    fs::write(it.paths.spec(), "{\"v\":1,").unwrap();
+    fs::write(it.paths.ticket(), "{\"v\":1,").unwrap();
     it.create("loop-x");
     let (record, ending) = it.wait_for_end();
-    assert_eq!(record.owner, it.spec.owner);
+    assert_eq!(record.owner, it.ticket.owner);
     let Ending::Failed(why) = ending else {
         panic!("{ending:?}");
     };
@@ -82,7 +82,7 @@ fn a_ticket_that_cannot_be_read_is_recorded_as_failed_and_shown() {
 #[test]
 fn a_taken_ticket_keeps_no_secret() {
     let mut it = Hosted::new(LEAVE_A_TRACE);
-    it.spec
+    it.ticket
         .env
         .insert("TOKEN".to_owned(), "very-secret".to_owned());
     let mut it = it.start();
@@ -103,7 +103,7 @@ fn outside_of_a_pane_the_host_touches_nothing() {
     let host = format!(
         "{} host {}",
         env!("CARGO_BIN_EXE_the-loop"),
-        it.paths.spec().display()
+        it.paths.ticket().display()
     );
     // A shell in a pane is not the pane's own process.
     it.tmux.ok(&[

@@ -58,8 +58,7 @@ fn a_template_that_cannot_be_used_is_a_wrong_configuration() {
     for args in [
         &["config", "check"][..],
         &["poll", "--once"],
-        &["status"],
-        &["sessions", "list"],
+        &["sessions", "start", "demo/app#1"],
     ] {
         let ended = wrong.run(args);
         assert_eq!(ended.code(), 2, "{args:?}: {ended:#?}");

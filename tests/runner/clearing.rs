@@ -66,10 +66,10 @@ async fn a_persons_pane_beside_an_ended_agent_is_renamed_aside() {
         sessions,
         [it.name.to_string(), format!("{}+kept1", it.name)]
     );
-    let commands = rig
-        .tmux
-        .ok(&["list-panes", "-a", "-F", "#{pane_current_command}"]);
-    assert!(commands.lines().filter(|line| *line == "sleep").count() >= 1);
+    rig.tmux.wait_for("the person's program", |tmux| {
+        let commands = tmux.ok(&["list-panes", "-a", "-F", "#{pane_current_command}"]);
+        commands.lines().any(|line| line == "sleep")
+    });
 }
 
 #[tokio::test]

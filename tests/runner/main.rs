@@ -13,6 +13,7 @@ mod clearing;
 mod delivering;
 mod ending;
 mod entering;
+mod hostile;
 mod probing;
 mod rig;
 mod silence;

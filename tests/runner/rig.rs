@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::{TimeDelta, Utc};
 use the_loop::clock::SystemClock;
 use the_loop::model::{
-    AfterEnd, DeliveryId, HostPaths, OwnerId, PromptPassing, Spec, TmuxSocket, WorkItemRef,
+    AfterEnd, DeliveryId, HostPaths, OwnerId, PromptPassing, Ticket, TmuxSocket, WorkItemRef,
 };
 use the_loop::process::identity::{Life, life};
 use the_loop::process::signal::{Signal, signal};
@@ -144,8 +144,8 @@ impl Rig {
         let owner = OwnerId::mint();
         let folder = self.folder(number);
         let paths = self.paths(&owner);
-        let spec = Spec {
-            v: Spec::VERSION,
+        let ticket = Ticket {
+            v: Ticket::VERSION,
             owner: owner.clone(),
             work_item: item(number),
             socket: TmuxSocket::Path(self.tmux.socket()),
@@ -163,14 +163,14 @@ impl Rig {
             grace_ms: 200,
             after_end: AfterEnd::KeepScreen,
         };
-        ticket::issue(&paths, &spec, "").unwrap();
+        ticket::issue(&paths, &ticket, "").unwrap();
         SpawnPlan {
             address: address(number),
             owner,
             work_item: item(number),
             boot_delivery: None,
             host_binary: env!("CARGO_BIN_EXE_the-loop").into(),
-            spec: paths.spec(),
+            ticket: paths.ticket(),
             cwd: folder,
             columns: 200,
             rows: 50,

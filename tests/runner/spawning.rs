@@ -126,7 +126,7 @@ async fn a_live_agent_is_never_spawned_over() {
     assert_eq!(outcome, SpawnOutcome::LiveOccupant);
     assert!(crate::rig::runs(&it));
     assert_eq!(rig.session_count(), 1);
-    assert!(plan.spec.exists(), "the ticket was not taken");
+    assert!(plan.ticket.exists(), "the ticket was not taken");
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn what_tmux_refuses_to_clear_is_unclearable_and_not_spawned_over() {
         matches!(outcome, SpawnOutcome::Unclearable(_)),
         "{outcome:?}"
     );
-    assert!(plan.spec.exists(), "the ticket was not taken");
+    assert!(plan.ticket.exists(), "the ticket was not taken");
     assert_eq!(rig.session_count(), 1);
 }
 

@@ -236,7 +236,7 @@ fn a_text_comes_once_while_people_look_on() {
     stage.check();
 }
 
-/// DEL-32: what a person had typed and not sent goes with the text, in front of it.
+/// DEL-33: what a person had typed and not sent goes with the text, in front of it.
 #[test]
 fn a_half_typed_draft_is_neither_lost_nor_split_from_what_follows() {
     let scratch = Scratch::new();

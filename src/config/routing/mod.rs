@@ -49,10 +49,11 @@ pub(super) struct RoutingFile {
     /// How many work items are worked on at the same time.
     #[schemars(range(min = 1, max = 256))]
     max_concurrent_dispatches: u32,
-    /// A file with the text of a delivered event, instead of the built-in one; `$name` placeholders.
+    /// A file with the text of a delivered event, also where it is the first text of an agent that is
+    /// started again, instead of the built-in one; `$name` placeholders.
     #[schemars(extend("x-default" = "built in"))]
     prompt_template: Option<String>,
-    /// A file with the first text of a new session, instead of the built-in one; `$name`
+    /// A file with the first text of a work item's new session, instead of the built-in one; `$name`
     /// placeholders.
     #[schemars(extend("x-default" = "built in"))]
     spawn_prompt_template: Option<String>,
@@ -168,7 +169,7 @@ impl RoutingFile {
                 let key = section.key("spawnWorkdir");
                 let path = checker.path(&key, text);
                 if !path.is_dir() {
-                    checker.problem(&key, &format!("{} is not a folder", path.display()));
+                    checker.amiss(&key, [format!("{} is not a folder", path.display())]);
                 }
                 path
             }
@@ -258,7 +259,8 @@ fn template(
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) => {
-            checker.problem(key, &format!("cannot read {}: {error}", path.display()));
+            let message = format!("cannot read {}: {error}", path.display());
+            checker.amiss(key, [message]);
             return None;
         }
     };
@@ -268,7 +270,7 @@ fn template(
             let messages = unknowns
                 .iter()
                 .map(|unknown| format!("{}:{}: {unknown}", path.display(), unknown.place));
-            checker.several(key, messages);
+            checker.amiss(key, messages);
             None
         }
     }

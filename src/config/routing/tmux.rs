@@ -22,7 +22,7 @@ pub(super) struct TmuxFile {
     /// `tmux.conf` touches. Open sessions stay on the server that they were made on.
     #[schemars(extend("x-default" = "the user's default server"))]
     socket_name: Option<String>,
-    /// Whether the session of a closed work item stays readable.
+    /// Whether the tmux session of a closed session stays readable.
     keep_session_on_close: bool,
     /// Whether the screen of an agent that ended stays readable.
     remain_on_exit: bool,
@@ -32,7 +32,8 @@ pub(super) struct TmuxFile {
     /// started; a conversation that does not is begun afresh.
     #[schemars(range(min = 0, max = 600))]
     resume_probe_seconds: f64,
-    /// Whether the agent of a closed work item is ended.
+    /// Whether stop, close and the end of a work item end its agent. Where `keepSessionOnClose` is
+    /// false, or `sessions close --kill-tmux` is said, it is ended all the same.
     kill_harness_on_close: bool,
     /// How long an agent that was asked to end may take before it is killed.
     #[schemars(range(min = 0, max = 600))]
@@ -61,7 +62,7 @@ pub struct Tmux {
     pub binary: Option<PathBuf>,
     /// The tmux server (`-L`); `None` is the user's default one.
     pub socket_name: Option<String>,
-    /// Whether the session of a closed work item stays readable.
+    /// Whether the tmux session of a closed session stays readable.
     pub keep_session_on_close: bool,
     /// Whether the screen of an agent that ended stays readable.
     pub remain_on_exit: bool,
@@ -69,7 +70,7 @@ pub struct Tmux {
     pub resume_on_respawn: bool,
     /// How long a resumed conversation must survive to count as resumed.
     pub resume_probe: Duration,
-    /// Whether the agent of a closed work item is ended.
+    /// Whether closing a session that is kept ends its agent.
     pub kill_harness_on_close: bool,
     /// How long an agent that was asked to end may take before it is killed.
     pub harness_kill_grace: Duration,

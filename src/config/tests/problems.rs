@@ -120,6 +120,10 @@ fn impossible_values_are_refused_each_with_its_place() {
             "1:52 harnesses.x.passEnv[0]: is given twice, in env or in passEnv; delete one",
         ),
         (
+            "harnesses: {x: {command: a, env: {THE_LOOP_OWNER: b}}}",
+            "1:51 harnesses.x.env.THE_LOOP_OWNER: is set by the-loop itself; delete the line",
+        ),
+        (
             "eventLog: {path: /}",
             "1:18 eventLog.path: is a folder; name a file",
         ),
@@ -155,6 +159,22 @@ fn a_template_or_folder_that_is_not_there_is_a_problem() {
         found[0].contains("routing.promptTemplate: cannot read"),
         "{found:?}"
     );
+}
+
+#[test]
+fn whoever_starts_no_agent_can_do_without_what_the_file_names() {
+    let place = Place::new();
+    place.write("home/.the-loop/event.md", "For $nobody:");
+    place.write(
+        "home/.the-loop/cli-config.yaml",
+        "routing: {promptTemplate: event.md, spawnPromptTemplate: no.md, spawnWorkdir: nowhere}",
+    );
+    let loaded = Config::load_for(Purpose::Look, None, &place.env()).unwrap();
+    let keys = ["promptTemplate", "spawnPromptTemplate", "spawnWorkdir"];
+    for key in keys {
+        let warned = |warning: &Problem| warning.to_string().contains(key);
+        assert!(loaded.warnings.iter().any(warned), "{key}");
+    }
 }
 
 #[test]

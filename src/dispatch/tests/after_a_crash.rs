@@ -3,7 +3,7 @@
 use std::os::unix::fs::DirBuilderExt;
 
 use super::*;
-use crate::model::{AfterEnd, Ending, HostPaths, PaneId, Phase, PromptPassing, Record, Spec};
+use crate::model::{AfterEnd, Ending, HostPaths, PaneId, Phase, PromptPassing, Record, Ticket};
 use crate::store::NewAttempt;
 
 fn boot(name: &str) -> BootId {
@@ -45,8 +45,8 @@ pub(super) fn taken_by(
 
 /// Puts the ticket of a spawn on this server where its host has taken it.
 fn take_ticket(world: &World, session: &Session, socket: &TmuxSocket) {
-    let spec = Spec {
-        v: Spec::VERSION,
+    let ticket = Ticket {
+        v: Ticket::VERSION,
         owner: session.owner.clone(),
         work_item: session.minted_ref.clone(),
         socket: socket.clone(),
@@ -60,7 +60,7 @@ fn take_ticket(world: &World, session: &Session, socket: &TmuxSocket) {
         after_end: AfterEnd::KeepScreen,
     };
     let paths = HostPaths::new(world.folder.path(), &session.owner);
-    fs::write(paths.taken(), serde_json::to_vec(&spec).unwrap()).unwrap();
+    fs::write(paths.taken(), serde_json::to_vec(&ticket).unwrap()).unwrap();
 }
 
 #[tokio::test]

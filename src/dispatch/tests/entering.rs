@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
+use super::orphaned::occupied;
 use super::*;
 use crate::dispatch::enter::{Watched, watch};
 
@@ -103,4 +104,41 @@ async fn nobody_watches_the_enter_of_a_server_that_is_gone() {
     .await;
 
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+/// A person scrolls in the pane: the text is typed, and its Enter waits.
+#[tokio::test]
+async fn a_text_counts_as_delivered_when_it_was_sent_and_not_before() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let (heard, shown) = (Arc::clone(&typed), session.clone());
+    let waits = delivery.to_string();
+    world.tmux(move |call| {
+        let is_typed = !heard.lock().unwrap().is_empty();
+        match &call.commands[..] {
+            [TmuxCommand::ListClients { .. }] => said("loop-client|0\n".to_owned()),
+            [TmuxCommand::DisplayMessage { .. }] if is_typed && asks_for_enter(call) => {
+                outstanding(&shown.owner, 1, &waits)
+            }
+            [TmuxCommand::DisplayMessage { .. }] if is_typed => token(&shown, "2"),
+            _ => occupied(call, &shown.owner, &heard),
+        }
+    });
+
+    world.work().await;
+
+    assert_eq!(typed.lock().unwrap().len(), 1);
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    world.pass(21);
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    assert_eq!(world.attempts(delivery).await, 0, "waiting costs none");
+
+    world.tmux(move |call| nothing_unsent(call, &session, "2"));
+    world.pass(21);
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    assert_eq!(typed.lock().unwrap().len(), 1);
 }

@@ -15,7 +15,7 @@ async fn a_run_counts_by_itself_what_it_delivered_and_what_failed() {
     assert_eq!(world.work().await, failed);
 
     world.pass(60);
-    world.tmux(move |_| token(&session, "2"));
+    world.tmux(move |call| nothing_unsent(call, &session, "2"));
     let delivered = Tally {
         delivered: 1,
         failed: 0,
@@ -44,7 +44,7 @@ async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_an
         let shown = session.clone();
         world.tmux(move |call| {
             assert!(!is_paste(call), "a spent delivery is not pasted again");
-            token(&shown, value)
+            nothing_unsent(call, &shown, value)
         });
         world.work().await;
         assert_eq!(world.state(delivery).await, end);

@@ -445,6 +445,14 @@ fn outstanding(owner: &OwnerId, mode: u32, delivery: &str) -> Result<Answer, Una
     said(format!("loop-is|$3|{owner}|{mode}|{delivery}||agent\n"))
 }
 
+/// Answers for a session in which nothing waits for its Enter: a question for that, or for a token.
+fn nothing_unsent(call: &Invocation, session: &Session, value: &str) -> Result<Answer, Unanswered> {
+    if asks_for_enter(call) {
+        return outstanding(&session.owner, 0, "");
+    }
+    token(session, value)
+}
+
 fn asks_for_enter(invocation: &Invocation) -> bool {
     let is_enter = |field: &Field| *field == Field::Option(OptionName::Enter);
     matches!(&invocation.commands[..], [TmuxCommand::DisplayMessage { fields, .. }]

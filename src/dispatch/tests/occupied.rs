@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 
 use super::*;
-use crate::model::{AfterEnd, HostPaths, PromptPassing, Spec};
+use crate::model::{AfterEnd, HostPaths, PromptPassing, Ticket};
 use crate::process::ticket;
 
 #[tokio::test]
@@ -43,11 +43,11 @@ async fn an_agent_whose_closed_session_ended_with_it_is_in_nobodys_way() {
     assert!(world.folder.path().join("run").exists(), "a spawn began");
 }
 
-/// A spawn intent that was given up before anybody took its ticket.
+/// A spawn that was given up before anybody took its ticket.
 fn given_up(world: &World) -> OwnerId {
     let owner = OwnerId::mint();
-    let spec = Spec {
-        v: Spec::VERSION,
+    let ticket = Ticket {
+        v: Ticket::VERSION,
         owner: owner.clone(),
         work_item: ITEM.parse().unwrap(),
         socket: TmuxSocket::Default,
@@ -61,7 +61,7 @@ fn given_up(world: &World) -> OwnerId {
         after_end: AfterEnd::KeepScreen,
     };
     let paths = HostPaths::new(world.folder.path(), &owner);
-    ticket::issue(&paths, &spec, "").unwrap();
+    ticket::issue(&paths, &ticket, "").unwrap();
     ticket::revoke(&paths).unwrap();
     owner
 }

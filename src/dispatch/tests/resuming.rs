@@ -16,7 +16,7 @@ fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
         let folder = ticket.parent().unwrap().file_name().unwrap();
         let owner: OwnerId = folder.to_str().unwrap().parse().unwrap();
         let paths = HostPaths::new(&root, &owner);
-        fs::rename(paths.spec(), paths.taken()).unwrap();
+        fs::rename(paths.ticket(), paths.taken()).unwrap();
         let record = Record {
             v: Record::VERSION,
             owner: owner.clone(),

@@ -41,7 +41,7 @@ async fn a_last_paste_whose_end_could_not_be_stored_is_asked_for_before_it_is_gi
     assert_eq!(typed.lock().unwrap().len(), 1);
     assert_eq!(world.state(delivery).await, DeliveryState::Pending);
     world.sql("DROP TRIGGER refusal").await;
-    world.tmux(move |_| token(&session, "2"));
+    world.tmux(move |call| nothing_unsent(call, &session, "2"));
     world.pass(21);
     world.work().await;
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);

@@ -15,8 +15,8 @@ fn every_host_ends(world: &World, with: impl Fn(&HostPaths) + Send + 'static) {
         let Some(TmuxCommand::NewSession { name, program, .. }) = call.commands.first() else {
             return no_server(call);
         };
-        let spec = std::path::Path::new(&program[2]);
-        let folder = spec.parent().unwrap().file_name().unwrap();
+        let ticket = std::path::Path::new(&program[2]);
+        let folder = ticket.parent().unwrap().file_name().unwrap();
         let owner: OwnerId = folder.to_str().unwrap().parse().unwrap();
         with(&HostPaths::new(&root, &owner));
         let server = own().pid;
@@ -49,7 +49,7 @@ async fn a_host_that_ended_before_it_took_its_ticket_leaves_none_open() {
         let delivery = world.comment(ITEM, 1).await;
         every_host_ends(&world, move |paths| {
             if left == TicketState::Taken {
-                fs::rename(paths.spec(), paths.taken()).unwrap();
+                fs::rename(paths.ticket(), paths.taken()).unwrap();
             }
         });
 

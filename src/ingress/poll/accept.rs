@@ -16,9 +16,14 @@ const EDITOR_WITHIN: TimeDelta = TimeDelta::days(1);
 impl RepoCycle<'_> {
     /// Accepts a batch in one transaction, says what comes of it, and returns it.
     pub(super) async fn accept(&mut self, batch: Acceptance) -> Result<Accepted, StepError> {
+        self.accept_batch(&batch).await
+    }
+
+    /// Accepts a batch that its owner may still need.
+    pub(super) async fn accept_batch(&mut self, batch: &Acceptance) -> Result<Accepted, StepError> {
         let inbox = self.poller.store.inbox();
-        let say = |accepted: &Accepted| self.say(&batch, accepted);
-        let accepted = inbox.accept_saying(&batch, say).await?;
+        let say = |accepted: &Accepted| self.say(batch, accepted);
+        let accepted = inbox.accept_saying(batch, say).await?;
         for (arrival, outcome) in batch.arrivals.iter().zip(&accepted.arrivals) {
             if matches!(outcome, ArrivalOutcome::New { .. }) {
                 tracing::debug!(key = %arrival.event.key, "stored");

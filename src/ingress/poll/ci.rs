@@ -160,21 +160,12 @@ impl RepoCycle<'_> {
         let (repo, sha) = (self.repo, head.sha.as_str());
         let [runs, statuses, checks] = conditions.each_ref().map(Option::as_deref);
         let runs = self.ask(github.workflow_runs(repo, sha, runs)).await?;
-        let statuses = self
-            .ask(github.combined_status(repo, sha, statuses))
-            .await?;
-        // Fine-grained tokens cannot be given the permission to read checks; Actions and statuses
-        // are enough then.
-        let checks = match self.ask(github.check_runs(repo, sha, checks)).await {
-            Err(StepError::GitHub(
-                GitHubError::Forbidden { .. } | GitHubError::NotFound { .. },
-            )) => Listing {
-                news: None,
-                cursor: crate::github::Cursor::default(),
-                date: None,
-            },
-            checks => checks?,
-        };
+        // A token need not be allowed to read these two, and a fine-grained one can never be given
+        // the permission for checks.
+        let statuses = self.ask(github.combined_status(repo, sha, statuses)).await;
+        let checks = self.ask(github.check_runs(repo, sha, checks)).await;
+        let statuses = none_where_refused(statuses)?;
+        let checks = none_where_refused(checks)?;
         Ok(Answers {
             runs,
             statuses,
@@ -213,6 +204,20 @@ fn lists(row: &ItemRow) -> [String; 3] {
 /// A clock that was set back must not put a look off for as long.
 fn is_old(known: &Cursor, now: DateTime<Utc>) -> bool {
     (now - known.last_success).abs() >= LOOK_AGAIN_AFTER
+}
+
+/// A list that the token may not read has nothing in it.
+fn none_where_refused<T>(answer: Result<Listing<T>, StepError>) -> Result<Listing<T>, StepError> {
+    match answer {
+        Err(StepError::GitHub(GitHubError::Forbidden { .. } | GitHubError::NotFound { .. })) => {
+            Ok(Listing {
+                news: None,
+                cursor: crate::github::Cursor::default(),
+                date: None,
+            })
+        }
+        answer => answer,
+    }
 }
 
 fn elements<T>(listing: &Listing<T>) -> &[T] {

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
 use crate::model::ItemKind;
-use crate::store::{Acceptance, CursorUpdate, ItemSighting, Standing, StoreError, Track};
+use crate::store::{Acceptance, CursorUpdate, Freshness, ItemSighting, StoreError, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
 pub(super) const OVERLAP: TimeDelta = TimeDelta::seconds(60);
@@ -115,13 +115,13 @@ impl RepoCycle<'_> {
         }
         let mut contested = Vec::new();
         for batch in items.chunks(BATCH) {
-            match self.accept_batch(batch).await {
+            match self.accept_sightings(batch).await {
                 Ok(seconds) => contested.extend(seconds),
                 Err(error) if error.ends_the_step() => return Err(error),
                 // Nothing of it was accepted: each alone shows which it was.
                 Err(_) => {
                     for alone in batch.chunks(1) {
-                        match self.accept_batch(alone).await {
+                        match self.accept_sightings(alone).await {
                             Ok(seconds) => contested.extend(seconds),
                             Err(error) => Self::hold_back(held, error)?,
                         }
@@ -138,7 +138,7 @@ impl RepoCycle<'_> {
 
     /// Accepts sightings in one transaction, and returns the seconds of those that contradict what is
     /// known.
-    async fn accept_batch(
+    async fn accept_sightings(
         &mut self,
         items: &[ItemSighting],
     ) -> Result<Vec<DateTime<Utc>>, StepError> {
@@ -158,7 +158,7 @@ impl RepoCycle<'_> {
             .await?;
         let contested = accepted.sightings.iter();
         Ok(contested
-            .filter(|sighted| sighted.standing == Standing::Contested)
+            .filter(|sighted| sighted.freshness == Freshness::Contested)
             .map(|sighted| sighted.item.updated_at)
             .collect())
     }
@@ -203,21 +203,52 @@ impl RepoCycle<'_> {
     /// between reads once too often.
     pub(super) async fn accept_whole(&mut self, whole: Acceptance) -> Result<(), StepError> {
         let mut last = whole;
+        let mut held = None;
         while last.arrivals.len() > BATCH {
             let later = last.arrivals.split_off(BATCH);
-            self.accept(Acceptance {
+            let batch = Acceptance {
                 arrivals: std::mem::replace(&mut last.arrivals, later),
                 mark_dirty: std::mem::take(&mut last.mark_dirty),
                 ..Acceptance::default()
-            })
-            .await?;
+            };
+            self.accept_what_can_be(batch, &mut held).await?;
+        }
+        if held.is_some() {
+            last = without_progress(last);
         }
         // A list that stands where it stood is not written again: an idle cycle only reads.
-        if last == Acceptance::default() {
-            return Ok(());
+        if last != Acceptance::default() {
+            self.accept_what_can_be(last, &mut held).await?;
         }
-        self.accept(last).await?;
-        Ok(())
+        held.map_or(Ok(()), Err)
+    }
+
+    /// Accepts a batch; where one of its items cannot be read, what concerns the others, and then what
+    /// the batch stands for is read once more.
+    async fn accept_what_can_be(
+        &mut self,
+        batch: Acceptance,
+        held: &mut Option<StepError>,
+    ) -> Result<(), StepError> {
+        match self.accept_batch(&batch).await {
+            Ok(_) => return Ok(()),
+            Err(error) => Self::hold_back(held, error)?,
+        }
+        // Nothing of it was accepted: each alone shows which it was.
+        let mut batch = without_progress(batch);
+        for arrival in std::mem::take(&mut batch.arrivals) {
+            let alone = Acceptance {
+                arrivals: vec![arrival],
+                ..Acceptance::default()
+            };
+            if let Err(error) = self.accept(alone).await {
+                Self::hold_back(held, error)?;
+            }
+        }
+        match self.accept(batch).await {
+            Ok(_) => Ok(()),
+            Err(error) => Self::hold_back(held, error),
+        }
     }
 
     /// Moves a list's cursor, after everything that it stands for was accepted.
@@ -289,5 +320,14 @@ impl RepoCycle<'_> {
     async fn moved(&self, sighting: &ItemSighting) -> Result<bool, StepError> {
         let row = self.poller.store.ledger().item(&sighting.item).await?;
         Ok(row.is_some_and(|row| row.updated_at < sighting.updated_at))
+    }
+}
+
+/// What of a batch may be accepted while a part of it is held back: nothing that says it is done.
+fn without_progress(batch: Acceptance) -> Acceptance {
+    Acceptance {
+        cursors: Vec::new(),
+        clear_dirty: Vec::new(),
+        ..batch
     }
 }

@@ -11,6 +11,8 @@ mod inputs;
 mod introduced;
 mod listing;
 mod lists;
+#[cfg(any(test, fuzzing))]
+pub mod property;
 mod records;
 mod repo;
 mod report;

@@ -1,4 +1,4 @@
-//! Makes events of what GitHub's API shows; the same from both ingresses, so that keys agree.
+//! Makes events of what GitHub's API shows; the same from every ingress, so that keys agree.
 //!
 //! The inputs are plain fields: this module knows nothing of requests and of the shapes of answers.
 

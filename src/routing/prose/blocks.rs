@@ -106,7 +106,7 @@ impl<'a> Start<'a> {
             .next()
             .filter(|c| matches!(c, '`' | '~'))?;
         let length = self.rest.chars().take_while(|c| *c == mark).count();
-        let allowed = self.after_mark.is_some() || self.indent < 4 || deep == DeepFences::Count;
+        let allowed = self.indent < 4 || deep == DeepFences::Count;
         let info = &self.rest[length..];
         (allowed && length >= 3 && !(mark == '`' && info.contains('`'))).then(|| Fence {
             mark,
@@ -126,9 +126,10 @@ impl<'a> Start<'a> {
             && rest.chars().all(|c| c == open.mark)
     }
 
+    /// A list mark that stands so deep is one only inside a list, which is not looked for: it is text
+    /// where a paragraph goes on, and code elsewhere.
     fn is_indented_code(&self, paragraph: bool) -> bool {
-        self.after_mark
-            .map_or(self.indent >= 4 && !paragraph, |columns| columns >= 5)
+        self.indent >= 4 && !paragraph || self.after_mark.is_some_and(|columns| columns >= 5)
     }
 
     fn is_heading(&self) -> bool {

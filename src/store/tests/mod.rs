@@ -5,6 +5,7 @@
 mod accepting;
 mod claiming;
 mod groups;
+mod hostile;
 mod opening;
 mod put_aside;
 mod queueing;

@@ -297,12 +297,12 @@ async fn what_copies_say_of_one_second_counts_once_that_second_is_over() {
     };
 
     let early = world.see(open_at(12)).await;
-    assert_eq!(early.standing, Standing::Contested);
+    assert_eq!(early.freshness, Freshness::Contested);
     assert_eq!(early.changes, []);
     assert!(!early.item.open);
 
     let late = world.see(open_at(20)).await;
-    assert_eq!(late.standing, Standing::Current);
+    assert_eq!(late.freshness, Freshness::Current);
     assert_eq!(late.changes, [Change::Reopened, Change::Armed]);
 
     let unlabelled = ItemSighting {
@@ -310,10 +310,10 @@ async fn what_copies_say_of_one_second_counts_once_that_second_is_over() {
         ..open_at(15)
     };
     let seen = world.see(unlabelled).await;
-    assert_eq!(seen.standing, Standing::Contested);
+    assert_eq!(seen.freshness, Freshness::Contested);
     assert!(seen.item.armed, "it was labelled just after");
 
     let seen = world.see(closed("o/r#1", 10)).await;
-    assert_eq!(seen.standing, Standing::Contested);
+    assert_eq!(seen.freshness, Freshness::Contested);
     assert_eq!(seen.changes, [Change::Closed], "a closing ends what it may");
 }

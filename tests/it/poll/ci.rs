@@ -1,6 +1,6 @@
 //! CI of the heads that are watched.
 
-use the_loop::demo::github::{PullOptions, Run};
+use the_loop::demo::github::{Fault, PullOptions, Run};
 use the_loop::model::{EventKind, ItemKind};
 
 use super::rig::{REPO, Rig};
@@ -61,6 +61,16 @@ async fn success_is_no_news_and_statuses_of_other_ci_are() {
         .collect();
     assert_eq!(kinds, [EventKind::Status]);
     assert!(rig.row(pull).await.open);
+}
+
+#[tokio::test]
+async fn a_token_that_may_read_neither_statuses_nor_checks_still_hears_of_workflows() {
+    let (rig, _) = Rig::with_pull().await;
+    rig.github.fail("/status", u32::MAX, Fault::Status(403));
+    rig.github.fail("/check-runs", u32::MAX, Fault::Status(404));
+    rig.github.workflow_run(REPO, run(SHA, "failure"));
+    rig.look().await;
+    assert_eq!(failures(&rig).await, 1);
 }
 
 #[tokio::test]

@@ -207,6 +207,33 @@ fn stop_ends_the_one_that_runs_and_says_so() {
 }
 
 #[test]
+fn a_poller_whose_work_folder_is_gone_can_be_seen_and_stopped() {
+    let (hub, scratch) = (Hub::start(), Scratch::new());
+    let folder = scratch.path("checkout");
+    fs::create_dir(&folder).unwrap();
+    let program = hub
+        .program(&scratch)
+        .set("routing.spawnWorkdir", json!(folder));
+    let running = program.start(&["poll", "start"]);
+    wait_for_records(&scratch, "poller.started", 1);
+    fs::remove_dir(&folder).unwrap();
+
+    for looks in [
+        &["poll", "status"][..],
+        &["status"],
+        &["events"],
+        &["sessions", "list"],
+    ] {
+        program.run(looks).ok();
+    }
+    let start = program.run(&["sessions", "start", "demo/app#1"]);
+    assert_eq!(start.code(), 2, "{start:?}");
+    program.run(&["poll", "stop"]).ok();
+    assert_eq!(running.wait(SOON).code(), 0);
+    assert_eq!(program.run(&["poll", "start"]).code(), 2);
+}
+
+#[test]
 fn a_daemon_that_breaks_down_ends_with_an_error_and_a_line_in_the_log() {
     let (hub, scratch) = (Hub::start(), Scratch::new());
     let path = hub.program(&scratch).config_file();

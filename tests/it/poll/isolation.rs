@@ -88,10 +88,15 @@ async fn a_bad_element_hides_no_other() {
     assert_eq!(rig.hear_texts().await, ["one", "three"]);
 }
 
-/// Writes a word into an item's row, as another version of the program might.
-async fn write_control(rig: &Rig, number: u64, word: Option<&str>) {
+/// Opens the database beside the store, as another version of the program might.
+async fn database(rig: &Rig) -> sqlx::SqlitePool {
     let file = sqlx::sqlite::SqliteConnectOptions::new().filename(rig.store.path());
-    let database = sqlx::SqlitePool::connect_with(file).await.unwrap();
+    sqlx::SqlitePool::connect_with(file).await.unwrap()
+}
+
+/// Writes a word into an item's row.
+async fn write_control(rig: &Rig, number: u64, word: Option<&str>) {
+    let database = database(rig).await;
     sqlx::query("UPDATE work_items SET control = $2, control_at = 0 WHERE number = $1")
         .bind(i64::try_from(number).unwrap())
         .bind(word)
@@ -127,4 +132,40 @@ async fn a_row_that_cannot_be_read_stops_no_other_item_of_its_repository() {
     write_control(&rig, bad, None).await;
     rig.look().await;
     assert_eq!(rig.hear_texts().await, ["later"]);
+}
+
+#[tokio::test]
+async fn a_known_comment_that_cannot_be_read_holds_up_no_other_of_its_list() {
+    let (rig, bad) = Rig::with_issue().await;
+    let good = rig.labelled_issue();
+    rig.look().await;
+    rig.comment(bad, "ada", "first");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["first"]);
+    let database = database(&rig).await;
+    let states = [
+        ("delivered", "asleep", "now"),
+        ("asleep", "delivered", "later"),
+    ];
+    for (state, other, said) in states {
+        sqlx::query("UPDATE deliveries SET state = $2 WHERE state = $1")
+            .bind(state)
+            .bind(other)
+            .execute(&database)
+            .await
+            .unwrap();
+        // The list begins with what it ended with, and that is the first comment again.
+        rig.comment(good, "ada", said);
+        rig.pass(60);
+
+        let report = rig.cycle().await;
+
+        assert_eq!(
+            report.errors.is_empty(),
+            other == "delivered",
+            "{:?}",
+            report.errors
+        );
+        assert_eq!(rig.hear_texts().await, [said]);
+    }
 }

@@ -79,7 +79,7 @@ fn sessions_are_listed_and_shown_as_table_and_as_json() {
     let of_state = |word| world.json(&["sessions", "list", "--state", word, "--json"]);
     assert_eq!(of_state("running"), rows);
     assert_eq!(of_state("paused"), json!([]));
-    // As the Python program calls it.
+    // As scripts may know it.
     let as_before = ["sessions", "list", "--status", "active", "--json"];
     assert_eq!(world.json(&as_before), rows);
     assert_eq!(rows[0]["status"], json!(null));

@@ -68,13 +68,15 @@ fn a_reset_says_of_each_text_that_waited_that_it_is_dropped() {
             .set("polling.intervalSeconds", json!(60))
     });
     let number = world.issue("Waiting");
+    // The label alone is dropped, and does not wait behind the start.
+    world.run(&["poll", "--once"]).ok();
     world.comment(number, "the-loop start");
     assert_eq!(world.run(&["poll", "--once"]).code(), 1);
     let item = short(number);
 
     let dry = world.run(&["sessions", "reset", &item, "--dry-run"]).ok();
     assert!(dry.contains("would forget"), "{dry}");
-    assert!(dry.contains("1 waiting deliver"), "{dry}");
+    assert!(dry.contains("1 waiting delivery"), "{dry}");
     assert!(!dry.contains("poll"), "{dry}");
     let told = world.events("dispatch.dropped").len();
     world.run(&["sessions", "reset", &item]).ok();
@@ -135,6 +137,8 @@ fn a_stop_ends_the_agent_and_keeps_its_screen() {
     // It is stopped: a second stop has nothing to end, and a comment waits for a start.
     let again = world.run(&["sessions", "stop", &item]);
     assert_eq!(again.code(), 1, "{again:?}");
+    let remembered = "there is no session; stop is remembered";
+    assert!(again.stderr.contains(remembered), "{again:?}");
     world.comment(number, "hello?");
     world.run(&["poll", "--once"]).ok();
     assert_eq!(world.agents().starts().len(), 1);
@@ -143,6 +147,27 @@ fn a_stop_ends_the_agent_and_keeps_its_screen() {
     // Started again, over its own retained session.
     world.run(&["sessions", "start", &item]).ok();
     world.agents().wait_ready(2);
+    assert_eq!(world.tmux_sessions(), [world.name(number)]);
+}
+
+#[test]
+fn an_agent_that_is_not_to_be_killed_outlives_its_stop_but_not_its_tmux_session() {
+    let scratch = Scratch::new();
+    let world = World::with(&scratch, |program| {
+        program.set("routing.tmux.killHarnessOnClose", json!(false))
+    });
+    let number = world.started("Left");
+    let item = short(number);
+    world.run(&["sessions", "stop", &item]).ok();
+    assert_eq!(world.session(number)["state"], json!("closed, runs on"));
+    assert_eq!(world.events("session.harness_terminated").len(), 0);
+    assert_eq!(world.events("session.retained").len(), 1);
+
+    let gone = world.started("Ended");
+    world
+        .run(&["sessions", "close", &short(gone), "--kill-tmux"])
+        .ok();
+    assert_eq!(world.session(gone)["state"], json!("closed"));
     assert_eq!(world.tmux_sessions(), [world.name(number)]);
 }
 

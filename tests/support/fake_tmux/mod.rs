@@ -33,6 +33,8 @@ pub(crate) trait Programs: Send {
     fn start(&mut self, argv: &[OsString]) -> Program;
     /// Starts a server.
     fn start_server(&mut self) -> i32;
+    /// Learns that a server has ended.
+    fn server_ended(&mut self, _pid: i32) {}
     /// Takes what is typed.
     fn typed(&mut self, pid: i32, bytes: &[u8]);
     /// Learns that its terminal is gone.
@@ -140,6 +142,30 @@ impl FakeTmux {
         let mut world = self.world();
         let place = world.place(&Self::path(socket)).unwrap();
         world.end_server(place);
+    }
+
+    /// Returns where a program's pane is.
+    pub(crate) fn pane_of(&self, pid: i32) -> Option<(TmuxSocket, PaneId)> {
+        let world = self.world();
+        let living = world.servers.iter().filter(|server| server.alive);
+        let mut panes = living.flat_map(|server| {
+            let panes = server.sessions.iter().flat_map(|session| &session.panes);
+            panes.map(|pane| (&server.path, pane))
+        });
+        let (path, pane) = panes.find(|(_, pane)| pane.program.pid == pid && !pane.dead)?;
+        Some((TmuxSocket::Path(path.clone()), pane.id.clone()))
+    }
+
+    /// Tells whether somebody listens there and is not stopped.
+    pub(crate) fn answers(&self, socket: &TmuxSocket) -> bool {
+        let world = self.world();
+        let place = world.place(&Self::path(socket));
+        place.is_some_and(|place| !world.servers[place].frozen)
+    }
+
+    /// Tells whether somebody listens there.
+    pub(crate) fn listens(&self, socket: &TmuxSocket) -> bool {
+        self.world().place(&Self::path(socket)).is_some()
     }
 
     /// Notes that the process of a pane has ended.
@@ -271,9 +297,11 @@ impl World {
             let path = self.servers[place].path.clone();
             self.sockets.insert(path, File::Left);
         }
+        let pid = self.servers[place].pid;
         for pane in panes.iter().filter(|pane| !pane.dead) {
             self.programs.hung_up(pane.program.pid);
         }
+        self.programs.server_ended(pid);
     }
 
     /// A server ends with its last session.

@@ -1,0 +1,308 @@
+//! One machine with its daemons, and the hand that moves time.
+//!
+//! Time stands still until everything that can be done at an instant is done: the store has one
+//! connection, so that its answers come in one order, and everything else waits for time. So a seed
+//! is the same story each time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use the_loop::clock::Clock;
+use the_loop::config::{Config, Environment, InteractionMode};
+use the_loop::dispatch::{Dispatcher, Parts, TmuxForHosts};
+use the_loop::eventlog::{EventLog, Record};
+use the_loop::harness::Surroundings;
+use the_loop::model::{ProcessId, Source, TmuxSocket};
+use the_loop::routing::prompt::Prompts;
+use the_loop::runner::{Limits, Machine as _, TmuxRunner, TmuxServer as _};
+use the_loop::store::{ClaimOwner, Store, Tuning};
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinHandle, yield_now};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::StoryClock;
+use crate::fake_tmux::FakeTmux;
+use crate::machine::StoryMachine;
+use crate::numbers::Numbers;
+use crate::tmux::{KilledAt, Pulse, StoryTmux};
+
+/// How long a machine may take for what happens at one instant.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A daemon of the story.
+struct Daemon {
+    process: ProcessId,
+    pulse: Pulse,
+    task: JoinHandle<()>,
+}
+
+pub(crate) struct World {
+    pub(crate) clock: StoryClock,
+    pub(crate) machine: StoryMachine,
+    pub(crate) tmux: FakeTmux,
+    pub(crate) store: Store,
+    pub(crate) wake: Arc<Notify>,
+    /// What went wrong on the way.
+    pub(crate) broken: Vec<String>,
+    config: Arc<Config>,
+    publish: watch::Sender<Arc<Config>>,
+    records: Arc<Mutex<Vec<Record>>>,
+    daemons: Vec<Daemon>,
+    folder: TempDir,
+    /// Keeps tokio from moving time by itself.
+    _holds_time: mpsc::Sender<()>,
+}
+
+/// The folder of all stories: in memory, where the system has such a place.
+fn place() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+fn new_folder() -> TempDir {
+    let made = tempfile::Builder::new()
+        .prefix("loop-sim-")
+        .tempdir_in(place());
+    made.unwrap()
+}
+
+/// The configuration of every story; each has a state root of its own.
+fn config(root: &Path) -> Config {
+    static READ: OnceLock<Config> = OnceLock::new();
+    let read = READ.get_or_init(|| {
+        let folder = new_folder();
+        let path = folder.path().join("cli-config.yaml");
+        let file = json!({
+            "state": { "root": folder.path() },
+            "polling": { "sources": [{ "provider": "github", "repos": ["demo/app"] }] },
+            "routing": {
+                "authorizedUsers": ["ada"],
+                "defaultHarness": "agent",
+                "spawnOnUnmatched": "labeled",
+                "spawnWorkdir": place(),
+                "tmux": { "resumeProbeSeconds": 1 },
+            },
+            "harnesses": { "agent": {
+                "command": "/bin/sh",
+                "sessionArgs": ["--session", "{sessionId}"],
+                "resumeArgs": ["--resume", "{sessionId}"],
+                "readyDelaySeconds": 1,
+            } },
+        });
+        fs::write(&path, file.to_string()).unwrap();
+        let environment = Environment {
+            home: Some(folder.path().to_owned()),
+            variable: None,
+            working_dir: folder.path().to_owned(),
+        };
+        Config::load(Some(&path), &environment).unwrap().config
+    });
+    let mut config = read.clone();
+    root.clone_into(&mut config.state.root);
+    config
+}
+
+/// Copies a database that was made once: most of a new one's time goes into its schema.
+async fn database(root: &Path, clock: &Arc<dyn Clock>) -> Store {
+    static MADE: OnceLock<Vec<u8>> = OnceLock::new();
+    let path = root.join("loop.db");
+    if let Some(made) = MADE.get() {
+        fs::write(&path, made).unwrap();
+    } else {
+        let folder = new_folder();
+        let at = folder.path().join("loop.db");
+        let store = Store::open(&at, "here", Arc::clone(clock)).await.unwrap();
+        store.close().await;
+        let made = MADE.get_or_init(|| fs::read(&at).unwrap());
+        fs::write(&path, made).unwrap();
+    }
+    let tuning = Tuning {
+        readers: 0,
+        ..Tuning::default()
+    };
+    let opened = Store::open_with(&path, "here", Arc::clone(clock), tuning).await;
+    opened.unwrap()
+}
+
+impl World {
+    pub(crate) async fn new(numbers: &mut Numbers) -> Self {
+        let (holds_time, released) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || released.recv().ok());
+        let folder = new_folder();
+        let clock = StoryClock::new();
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let machine_numbers = Numbers::of(numbers.below(u64::MAX));
+        let machine = StoryMachine::new(folder.path(), clock.clone(), machine_numbers);
+        let store = database(folder.path(), &shared).await;
+        let config = Arc::new(config(folder.path()));
+        let (publish, _) = watch::channel(Arc::clone(&config));
+        Self {
+            tmux: FakeTmux::new(machine.clone(), shared),
+            clock,
+            machine,
+            store,
+            wake: Arc::new(Notify::new()),
+            broken: Vec::new(),
+            config,
+            publish,
+            records: Arc::default(),
+            daemons: Vec::new(),
+            folder,
+            _holds_time: holds_time,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> TmuxSocket {
+        TmuxSocket::Default
+    }
+
+    pub(crate) fn records(&self) -> Vec<Record> {
+        self.records.lock().unwrap().clone()
+    }
+
+    pub(crate) fn daemons(&self) -> usize {
+        self.daemons.len()
+    }
+
+    /// Starts a daemon, which is killed at a call of tmux if the story says so.
+    pub(crate) fn start_daemon(&mut self, killed_at: Option<KilledAt>, numbers: Numbers) {
+        let process = self.machine.daemon();
+        let pulse = Pulse::new();
+        self.machine.note(format!(
+            "daemon {} starts{}",
+            process.pid,
+            killed_at.map_or_else(String::new, |at| format!(", to be killed {at:?}"))
+        ));
+        let (tmux, machine) = (self.tmux.clone(), self.machine.clone());
+        let tmux = StoryTmux::new(tmux, pulse.clone(), killed_at, numbers);
+        let socket = tmux.path_of(&self.socket());
+        let log = EventLog::disabled(Source::Poll).observed_by({
+            let (records, machine) = (Arc::clone(&self.records), self.machine.clone());
+            let pulse = pulse.clone();
+            move |record| {
+                if pulse.beats() {
+                    machine.note(format!("  {} {}", record.event, shown(record)));
+                    records.lock().unwrap().push(record.clone());
+                }
+            }
+        });
+        let dispatcher = Dispatcher::new(Parts {
+            store: self.store.clone(),
+            runner: TmuxRunner::new(tmux, machine, self.socket(), Limits::default()),
+            tmux: TmuxForHosts {
+                binary: "/usr/bin/tmux".into(),
+                socket,
+            },
+            config: self.publish.subscribe(),
+            log,
+            clock: Arc::new(self.clock.clone()),
+            owner: ClaimOwner {
+                process,
+                boot: self.machine.boot(),
+            },
+            around: Surroundings::of(&[("PATH", "/usr/bin:/bin"), ("HOME", "/")]),
+            program: "/usr/bin/the-loop".into(),
+            prompts: Prompts::new(None, None, InteractionMode::Cli),
+            wake: Arc::clone(&self.wake),
+        });
+        let task = tokio::spawn(async move {
+            dispatcher.run(CancellationToken::new()).await.unwrap();
+        });
+        self.daemons.push(Daemon {
+            process,
+            pulse,
+            task,
+        });
+    }
+
+    /// Kills a daemon wherever it is.
+    pub(crate) fn kill_daemon(&mut self, place: usize) {
+        if let Some(daemon) = self.daemons.get(place) {
+            daemon.pulse.stop();
+            self.bury();
+        }
+    }
+
+    /// Takes away what the dead daemons were doing; returns how many there were.
+    fn bury(&mut self) -> usize {
+        let (alive, dead): (Vec<_>, Vec<_>) = self
+            .daemons
+            .drain(..)
+            .partition(|daemon| daemon.pulse.beats() && !daemon.task.is_finished());
+        self.daemons = alive;
+        for daemon in &dead {
+            if daemon.task.is_finished() {
+                let what = format!("daemon {} ended by itself", daemon.process.pid);
+                self.broken.push(what);
+            }
+            self.machine
+                .note(format!("daemon {} is killed", daemon.process.pid));
+            daemon.task.abort();
+            self.machine.kill_daemon(daemon.process);
+        }
+        dead.len()
+    }
+
+    /// Lets everything be done that can be done at this instant.
+    pub(crate) async fn settle(&mut self) {
+        let began = std::time::Instant::now();
+        let mut rested = 0;
+        while rested < 2 {
+            for _ in 0..8 {
+                yield_now().await;
+            }
+            // What waits for files is done in order, by one thread.
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            let killed = self.bury();
+            rested = if killed == 0 && self.store.is_at_rest() {
+                rested + 1
+            } else {
+                0
+            };
+            assert!(began.elapsed() < PATIENCE, "an instant does not end");
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) async fn pass(&mut self, ms: u64) {
+        tokio::time::advance(Duration::from_millis(ms)).await;
+        self.settle().await;
+        self.machine.tick(&self.tmux);
+    }
+
+    pub(crate) async fn close(self) {
+        for daemon in &self.daemons {
+            daemon.task.abort();
+        }
+        self.store.close().await;
+        drop(self.config);
+        drop(self.folder);
+    }
+}
+
+fn shown(record: &Record) -> String {
+    let mut words = Vec::new();
+    for key in [
+        "work_item",
+        "delivery",
+        "reason",
+        "error",
+        "attempt",
+        "possible_repeat",
+    ] {
+        match record.fields.get(key) {
+            Some(serde_json::Value::String(text)) => words.push(format!("{key}={text}")),
+            Some(other) if !other.is_null() => words.push(format!("{key}={other}")),
+            _ => {}
+        }
+    }
+    words.join(" ")
+}
