@@ -108,11 +108,13 @@ fn an_enter_that_is_due_while_tmux_stands_still_is_pressed_once() {
                 the_loop.set("harnesses.agent.submitGapMilliseconds", gap)
             });
             let server = stage.server();
+            stage.gate.hold(Call::Paste, Side::After);
             stage.write_event();
             let mut daemon = stage.daemon();
-            stage.wait_delivered();
+            stage.gate.wait();
             signal(server, Signal::STOP);
             let calls = stage.gate.calls();
+            stage.gate.open();
             if *killed {
                 daemon.signal(Signal::KILL);
                 drop(daemon);
