@@ -161,6 +161,8 @@ pub enum TmuxCommand {
     },
     /// Prints the pane's screen and history.
     CapturePane(Target),
+    /// Prints how the server sizes windows that say nothing of their own: `latest`, `manual`, …
+    ShowWindowSize,
 }
 
 impl TmuxCommand {
@@ -173,6 +175,7 @@ impl TmuxCommand {
                 | Self::ListPanes(_)
                 | Self::ListClients { .. }
                 | Self::CapturePane(_)
+                | Self::ShowWindowSize
         )
     }
 }

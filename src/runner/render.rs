@@ -165,6 +165,7 @@ fn words(command: &TmuxCommand) -> Vec<OsString> {
         TmuxCommand::RenameSession { session, to } => {
             plain(["rename-session", "-t", &by_id(session), &to.to_string()])
         }
+        TmuxCommand::ShowWindowSize => plain(["show-options", "-gwv", "window-size"]),
         TmuxCommand::CapturePane(target) => plain([
             "capture-pane",
             "-p",

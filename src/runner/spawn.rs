@@ -287,6 +287,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         start: Start,
         fence: Fence<'_>,
     ) -> Result<Attempt, RunnerError> {
+        self.see_that_it_survives().await?;
         let answer = self.change(&self.creating(plan, start), fence).await?;
         if let Some(pane) = made(&answer) {
             return self.verified(plan, &answer, pane).map(Attempt::Made);

@@ -2,8 +2,19 @@
 
 use std::fmt;
 
+use super::command::TmuxCommand;
+use super::error::RunnerError;
+use super::field::{Field, Marker};
+use super::parse::fields_of;
+use super::server::TmuxServer;
+use super::{Machine, TmuxRunner};
+
 /// The oldest version with everything that the runner uses: pane options (3.0), `run-shell -C` (3.2).
 pub const OLDEST: Version = Version { major: 3, minor: 2 };
+
+/// The first version that survives a new window while the global `window-size` is `manual`: the ones
+/// before end the whole server, with every session on it (measured on 3.3a to 3.6a).
+const SURVIVES_MANUAL_SIZE: Version = Version { major: 3, minor: 7 };
 
 /// A version of tmux; letters after the minor number are patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +41,34 @@ impl Version {
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
+    /// Sees that a new session does not end the server, and with it every agent and every person's
+    /// work on it.
+    pub(super) async fn see_that_it_survives(&self) -> Result<(), RunnerError> {
+        let version = TmuxCommand::DisplayMessage {
+            target: None,
+            marker: Marker::Is,
+            fields: vec![Field::ServerVersion],
+        };
+        let question = vec![TmuxCommand::ShowWindowSize, version];
+        let answer = self.ask(&self.socket, question).await?;
+        let version = fields_of(&answer, Marker::Is, 1)
+            .next()
+            .and_then(|line| Version::parse(&format!("tmux {}", line.first()?)));
+        let is_manual = answer.output.lines().next() == Some("manual");
+        if is_manual && version < Some(SURVIVES_MANUAL_SIZE) {
+            return Err(RunnerError::Refused {
+                doing: "make the session",
+                words:
+                    "this server's global option window-size is manual, and tmux before 3.7 would \
+                        crash; set it to another value: tmux set-option -gw window-size latest"
+                        .to_owned(),
+            });
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ mod documents;
 mod fuzz;
 mod prerequisites;
 mod processes;
+mod reach;
 mod specs;
 mod sql;
 mod text;

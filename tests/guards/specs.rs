@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use super::text::text_files;
 use super::tokens::{Token, attributes, tokens};
 use super::tree::{all_files, shown};
 use super::{none, root};
@@ -143,6 +144,73 @@ fn every_requirement_is_proved_by_tests_that_exist() {
     }
     println!("{all} requirements, {unproved} without a test yet");
     none("a requirement that nothing proves", &found);
+}
+
+/// Finds the ids that comments and documents speak of, with their lines; `known` are the prefixes.
+fn named_ids(text: &str, is_rust: bool, known: &BTreeSet<String>) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let spoken = if is_rust {
+            match line.trim_start().strip_prefix("//") {
+                Some(comment) => comment,
+                None => continue,
+            }
+        } else {
+            line
+        };
+        let words = spoken.split(|char: char| !char.is_ascii_alphanumeric() && char != '-');
+        let ids = words.filter(|word| is_id(word) && known.contains(prefix(word)));
+        found.extend(ids.map(|id| (number + 1, id.to_owned())));
+    }
+    found
+}
+
+/// `POLL` of `POLL-3`.
+fn prefix(id: &str) -> &str {
+    id.trim_end_matches(|char: char| char.is_ascii_digit())
+        .trim_end_matches('-')
+}
+
+fn all_ids() -> BTreeSet<String> {
+    let pages = fs::read_dir(root().join("specs")).unwrap();
+    pages
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .flat_map(|page| requirements(&page))
+        .map(|requirement| requirement.id)
+        .collect()
+}
+
+#[test]
+fn every_requirement_that_is_spoken_of_exists() {
+    let ids = all_ids();
+    let known: BTreeSet<String> = ids.iter().map(|id| prefix(id).to_owned()).collect();
+    let mut found = Vec::new();
+    for file in text_files(root()) {
+        let extension = file.extension().unwrap_or_default();
+        if extension != "rs" && extension != "md" {
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        let named = named_ids(&text, extension == "rs", &known).into_iter();
+        let unknown = named.filter(|(_, id)| !ids.contains(id));
+        found.extend(unknown.map(|(line, id)| format!("{}:{line}: {id}", shown(root(), &file))));
+    }
+    none("a requirement that nobody wrote", &found);
+}
+
+#[test]
+fn a_planted_unknown_requirement_is_found() {
+    let known = BTreeSet::from(["AC", "POLL"].map(str::to_owned));
+    let source = "/// AC1, POLL-99: it holds.\nfn f() { \"POLL-7\" }\n// UTF-8, and AC13\n";
+    let named = |text, is_rust| named_ids(text, is_rust, &known);
+    let (one, two) = ("AC1".to_owned(), "POLL-99".to_owned());
+    assert_eq!(
+        named(source, true),
+        [(1, one), (1, two), (3, "AC13".to_owned())]
+    );
+    assert_eq!(named("(`POLL-1` to `POLL-6`)", false).len(), 2);
 }
 
 #[test]

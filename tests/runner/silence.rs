@@ -1,5 +1,8 @@
 //! A server that is too busy to answer.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use the_loop::model::{DeliveryId, TmuxSocket};
 use the_loop::runner::{
     DeliverOutcome, Limits, Probe, RunnerError, SpawnOutcome, TokenState, Unanswered,
@@ -21,6 +24,26 @@ async fn a_frozen_server_is_unknown_and_its_agent_is_left_alone() {
     );
     rig.thaw();
     assert!(crate::rig::runs(&it));
+}
+
+/// A longer wait would hide what a busy server means, a shorter one would invent it.
+#[test]
+fn no_configuration_changes_how_long_an_answer_is_waited_for() {
+    assert_eq!(Limits::default().answer, Duration::from_secs(10));
+    let schema = include_str!("../../docs/config.schema.json");
+    let times: BTreeSet<&str> = schema
+        .split('"')
+        .filter(|word| word.chars().all(char::is_alphanumeric))
+        .filter(|word| word.ends_with("econds") || word.to_lowercase().contains("timeout"))
+        .collect();
+    let of_other_things = [
+        "harnessKillGraceSeconds",
+        "intervalSeconds",
+        "readyDelaySeconds",
+        "resumeProbeSeconds",
+        "submitGapMilliseconds",
+    ];
+    assert_eq!(times, BTreeSet::from(of_other_things));
 }
 
 #[tokio::test]
@@ -73,7 +96,7 @@ async fn after_two_unanswered_calls_a_server_is_left_alone_until_it_answers() {
         .await
         .unwrap_err();
 
-    assert!(started.elapsed() < std::time::Duration::from_millis(400));
+    assert!(started.elapsed() < Duration::from_millis(400));
     assert!(
         matches!(error, RunnerError::Unanswered(Unanswered::Silent { .. })),
         "{error}"

@@ -173,7 +173,7 @@ async fn a_duplicate_session_is_tmux_own_word_for_a_live_occupant() {
 async fn a_duplicate_session_that_nobody_can_explain_counts_as_live() {
     let rig = Rig::new();
     let it = rig.start_recorder(1).await;
-    let runner = rig.another(vec![Loss::Unasked, Loss::None, Loss::Unasked]);
+    let runner = rig.another(vec![Loss::Unasked, Loss::None, Loss::None, Loss::Unasked]);
     let plan = rig.plan(1, "exec sleep 600");
 
     let outcome = runner.spawn(&plan, &open, &|_| {}).await.unwrap();
@@ -286,6 +286,24 @@ async fn work_that_was_taken_over_makes_no_session() {
 
     assert_eq!(error, RunnerError::FenceLost(FenceLost::Taken));
     assert_eq!(rig.session_count(), 0);
+}
+
+/// tmux before 3.7 would crash, with every agent and every person's work on the server.
+#[tokio::test]
+async fn a_server_that_a_new_session_would_end_is_left_alone() {
+    let rig = Rig::new();
+    rig.persons_session("mine");
+    let server = rig.tmux.server();
+    rig.tmux.ok(&["set-option", "-gw", "window-size", "manual"]);
+
+    let plan = rig.plan(1, "exec sleep 600");
+    let made = rig.runner.spawn(&plan, &open, &|_| {}).await;
+
+    if let Err(error) = made {
+        assert!(error.to_string().contains("window-size latest"), "{error}");
+        assert_eq!(rig.session_count(), 1);
+    }
+    assert_eq!(rig.tmux.server(), server);
 }
 
 #[tokio::test]

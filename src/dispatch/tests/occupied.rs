@@ -77,6 +77,7 @@ async fn a_late_session_of_a_spawn_that_was_given_up_is_waited_out() {
             made.fetch_add(1, Ordering::SeqCst);
             timed_out(call)
         }
+        TmuxCommand::ShowWindowSize => no_server(call),
         _ if seen.fetch_add(1, Ordering::SeqCst) < 2 => one_pane("/nowhere/socket", &owner),
         _ => no_server(call),
     });

@@ -156,6 +156,12 @@ pub(crate) async fn a_kept_pane_is_dead(stage: &impl Stage) {
     assert_eq!(ask(stage, vec![enter]).await.status, 0, "it is dropped");
 }
 
+pub(crate) async fn a_server_says_how_it_sizes_windows(stage: &impl Stage) {
+    make_some(stage, 1).await;
+    let answer = ask(stage, vec![TmuxCommand::ShowWindowSize]).await;
+    assert_eq!((answer.status, answer.output.as_str()), (0, "latest\n"));
+}
+
 pub(crate) async fn clients_are_counted_and_may_be_read_only(stage: &impl Stage) {
     let made = make_some(stage, 1).await;
     let clients = || TmuxCommand::ListClients {

@@ -166,6 +166,10 @@ impl Run<'_> {
                 self.server.sessions[found.session].name = to;
                 Ok(())
             }
+            TmuxCommand::ShowWindowSize => {
+                self.output.push_str("latest\n");
+                Ok(())
+            }
             TmuxCommand::CapturePane(target) => {
                 let found = self.session(target)?;
                 let pane = &self.server.sessions[found.session].panes[found.pane];
