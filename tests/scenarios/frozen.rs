@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::json;
 
 use crate::checks::signal;
 use crate::gate::{Call, Side};
@@ -91,40 +90,5 @@ fn a_tmux_that_stops_at_any_step_delays_an_event_and_does_nothing_twice() {
         ROWS,
         |row| format!("{:?}, stopped {}", row.journey, row.when),
         play,
-    );
-}
-
-/// DEL-11: tmux stops between a paste and its Enter, also where the daemon is killed meanwhile.
-#[test]
-fn an_enter_that_is_due_while_tmux_stands_still_is_pressed_once() {
-    play_at_once(
-        2,
-        &[false, true],
-        |killed| format!("killed: {killed}"),
-        |killed| {
-            let scratch = Scratch::new();
-            let gap = json!(1500);
-            let mut stage = Stage::with(&scratch, Journey::Message, |the_loop| {
-                the_loop.set("harnesses.agent.submitGapMilliseconds", gap)
-            });
-            let server = stage.server();
-            stage.gate.hold(Call::Paste, Side::After);
-            stage.write_event();
-            let mut daemon = stage.daemon();
-            stage.gate.wait();
-            signal(server, Signal::STOP);
-            let calls = stage.gate.calls();
-            stage.gate.open();
-            if *killed {
-                daemon.signal(Signal::KILL);
-                drop(daemon);
-                daemon = stage.daemon();
-            }
-            // Whoever watches over the Enter asks for it.
-            stage.gate.wait_for_call_after(calls);
-            signal(server, Signal::CONT);
-            stage.check();
-            drop(daemon);
-        },
     );
 }
