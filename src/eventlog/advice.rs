@@ -180,8 +180,9 @@ fn spawn_advice(reason: SpawnFailure) -> Advice {
             "Usually nothing; it is tried again. If it stays: see why the machine or tmux hangs.",
         ),
         SpawnFailure::TmuxRefused => advice(
-            "tmux answered with an error, which is quoted.",
-            "Put right what it says.",
+            "tmux answered with an error, which is quoted; or its global `window-size` is `manual`, and \
+             before tmux 3.7 a new session would crash the server with all that is on it.",
+            "Put right what it says; `tmux set-option -gw window-size latest`.",
         ),
         SpawnFailure::NotPrepared => advice(
             "The workspace or the harness could not be made ready.",
