@@ -214,10 +214,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 }
                 Err(error) => break Err(error),
             };
+            // In order, so that what is done does not hang on chance; what has ended makes room first.
             tokio::select! {
+                biased;
                 () = stop.cancelled() => break Ok(()),
-                () = self.shared.wake.notified() => self.take_news(&mut work).await,
                 Some(ended) = work.join_next() => tally.count(ended),
+                () = self.shared.wake.notified() => self.take_news(&mut work).await,
                 () = tokio::time::sleep(pause) => {}
             }
         };

@@ -4,7 +4,7 @@
 //! means.
 
 pub mod background;
-mod blocking;
+pub mod blocking;
 pub mod child;
 pub mod detach;
 pub mod identity;

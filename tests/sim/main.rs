@@ -39,10 +39,13 @@ struct Outcome {
 }
 
 fn tell(seed: u64) -> Outcome {
+    the_loop::process::blocking::work_at_once();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
-        .max_blocking_threads(2)
+        // An answer of the store's thread waits until this one has nothing else to do, however soon
+        // it comes.
+        .global_queue_interval(u32::MAX)
         .build()
         .unwrap();
     runtime.block_on(async {

@@ -100,11 +100,12 @@ pub(crate) async fn play(world: &mut World, numbers: &mut Numbers) -> Vec<Said> 
     let end = i64::try_from(LENGTH).unwrap() + 30_000;
     while world.clock.elapsed_ms() < end {
         start_daemons(world, numbers, wanted);
+        world.settle().await;
         let now = u64::try_from(world.clock.elapsed_ms()).unwrap();
         while let Some((_, act)) = acts.next_if(|(at, _)| *at <= now) {
             perform(world, act, &mut said).await;
+            world.settle().await;
         }
-        world.settle().await;
         let next = acts
             .peek()
             .map_or(5_000, |(at, _)| at.saturating_sub(now).max(1));

@@ -3,14 +3,16 @@
 use std::future::pending;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use the_loop::model::TmuxSocket;
+use the_loop::model::{ProcessId, TmuxSocket};
 use the_loop::runner::{Answer, Invocation, TmuxServer, Unanswered};
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::fake_tmux::FakeTmux;
+use crate::machine::StoryMachine;
 use crate::numbers::Numbers;
 
 /// How long a client that nobody kills waits for a server.
@@ -29,19 +31,46 @@ pub(crate) enum KilledAt {
 
 /// Whether a daemon lives; clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Pulse(Arc<AtomicBool>);
+pub(crate) struct Pulse(Arc<Life>);
+
+#[derive(Debug)]
+struct Life {
+    process: ProcessId,
+    machine: StoryMachine,
+    work: OnceLock<AbortHandle>,
+    ended: AtomicBool,
+}
 
 impl Pulse {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
+    pub(crate) fn new(process: ProcessId, machine: StoryMachine) -> Self {
+        Self(Arc::new(Life {
+            process,
+            machine,
+            work: OnceLock::new(),
+            ended: AtomicBool::new(false),
+        }))
+    }
+
+    /// What stops when the daemon is killed.
+    pub(crate) fn drives(&self, work: AbortHandle) {
+        self.0.work.set(work).unwrap();
     }
 
     pub(crate) fn beats(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        !self.0.ended.load(Ordering::Relaxed)
     }
 
+    /// Kills the daemon at this instant: nothing that it does comes after.
     pub(crate) fn stop(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        if self.0.ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let pid = self.0.process.pid;
+        self.0.machine.note(format!("daemon {pid} is killed"));
+        self.0.machine.kill_daemon(self.0.process);
+        if let Some(work) = self.0.work.get() {
+            work.abort();
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! One machine with its daemons, and the hand that moves time.
 //!
-//! Time stands still until everything that can be done at an instant is done: the store has one
-//! connection, so that its answers come in one order, and everything else waits for time. So a seed
-//! is the same story each time.
+//! Time stands still until everything that can be done at an instant is done. The store has one
+//! connection, so that its answers come in one order, files are written at once, and everything else
+//! waits for time: so a seed is the same story each time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,7 @@ impl World {
     /// Starts a daemon, which is killed at a call of tmux if the story says so.
     pub(crate) fn start_daemon(&mut self, killed_at: Option<KilledAt>, numbers: Numbers) {
         let process = self.machine.daemon();
-        let pulse = Pulse::new();
+        let pulse = Pulse::new(process, self.machine.clone());
         self.machine.note(format!(
             "daemon {} starts{}",
             process.pid,
@@ -216,6 +216,7 @@ impl World {
         let task = tokio::spawn(async move {
             dispatcher.run(CancellationToken::new()).await.unwrap();
         });
+        pulse.drives(task.abort_handle());
         self.daemons.push(Daemon {
             process,
             pulse,
@@ -227,28 +228,19 @@ impl World {
     pub(crate) fn kill_daemon(&mut self, place: usize) {
         if let Some(daemon) = self.daemons.get(place) {
             daemon.pulse.stop();
-            self.bury();
+            self.forget_the_dead();
         }
     }
 
-    /// Takes away what the dead daemons were doing; returns how many there were.
-    fn bury(&mut self) -> usize {
-        let (alive, dead): (Vec<_>, Vec<_>) = self
-            .daemons
-            .drain(..)
-            .partition(|daemon| daemon.pulse.beats() && !daemon.task.is_finished());
-        self.daemons = alive;
-        for daemon in &dead {
-            if daemon.task.is_finished() {
+    fn forget_the_dead(&mut self) {
+        for daemon in &self.daemons {
+            if daemon.pulse.beats() && daemon.task.is_finished() {
                 let what = format!("daemon {} ended by itself", daemon.process.pid);
                 self.broken.push(what);
+                daemon.pulse.stop();
             }
-            self.machine
-                .note(format!("daemon {} is killed", daemon.process.pid));
-            daemon.task.abort();
-            self.machine.kill_daemon(daemon.process);
         }
-        dead.len()
+        self.daemons.retain(|daemon| daemon.pulse.beats());
     }
 
     /// Lets everything be done that can be done at this instant.
@@ -259,16 +251,14 @@ impl World {
             for _ in 0..8 {
                 yield_now().await;
             }
-            // What waits for files is done in order, by one thread.
-            tokio::task::spawn_blocking(|| ()).await.unwrap();
-            let killed = self.bury();
-            rested = if killed == 0 && self.store.is_at_rest() {
+            rested = if self.store.is_at_rest() {
                 rested + 1
             } else {
                 0
             };
             assert!(began.elapsed() < PATIENCE, "an instant does not end");
         }
+        self.forget_the_dead();
     }
 
     /// Lets time pass.
