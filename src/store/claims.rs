@@ -161,7 +161,7 @@ pub(super) async fn next(
         let found = sqlx::query(LOOK)
             .bind(&*store.machine)
             .bind(store.now_ms())
-            .fetch_all(&store.readers)
+            .fetch_all(&mut *store.reading().await?)
             .await?;
         let mut due = false;
         for row in &found {
@@ -211,7 +211,7 @@ pub(super) async fn this_one(
     let free = sqlx::query(LOOK_AT_THIS_ONE)
         .bind(&*store.machine)
         .bind(delivery.0)
-        .fetch_optional(&store.readers)
+        .fetch_optional(&mut *store.reading().await?)
         .await?;
     if free.is_none() {
         return Ok(None);
@@ -232,7 +232,7 @@ async fn claim_waiting(store: &Store, owner: &ClaimOwner, wanted: Wanted) -> Res
             .bind(delivery.0),
     };
     let token = ClaimToken::mint();
-    let mut conn = store.writer.acquire().await?;
+    let mut conn = store.writing().await?;
     let claimed = query
         .bind(token.as_str())
         .bind(i64::from(owner.process.pid))
@@ -261,7 +261,7 @@ async fn take_over(
     let lease: i64 = match held.present("lease_until") {
         Ok(lease) => lease,
         Err(fault) => {
-            let mut conn = store.writer.acquire().await?;
+            let mut conn = store.writing().await?;
             put_aside(store, &mut conn, held_token, fault).await?;
             return Ok(None);
         }
@@ -270,7 +270,7 @@ async fn take_over(
         return Ok(None);
     }
     let token = ClaimToken::mint();
-    let mut conn = store.writer.acquire().await?;
+    let mut conn = store.writing().await?;
     let taken = sqlx::query(
         "UPDATE deliveries SET claim_token = $1, claim_host = $2, claim_pid = $3, claim_start = $4, \
          claim_boot = $5, lease_until = $6 WHERE claim_token = $7 AND lease_until = $8",
@@ -303,7 +303,7 @@ async fn replace_token(store: &Store, delivery: i64) -> Result<(), Fault> {
     )
     .bind(delivery)
     .bind(ClaimToken::mint().as_str())
-    .execute(&store.writer)
+    .execute(&mut *store.writing().await?)
     .await?;
     Ok(())
 }

@@ -94,7 +94,7 @@ impl Deduper {
     /// [`StoreError::Lost`] when the claim is no longer ours.
     pub async fn renew(&self, claim: &ClaimRef) -> Result<(), StoreError> {
         let renewed = async {
-            let mut conn = self.store.writer.acquire().await?;
+            let mut conn = self.store.writing().await?;
             claims::fence(&self.store, &mut conn, claim).await
         };
         renewed
@@ -122,7 +122,7 @@ impl Deduper {
              FROM deliveries d WHERE d.claim_token = $1 AND d.claim_lead = 1",
         )
         .bind(claim.token.as_str())
-        .fetch_optional(&self.store.readers)
+        .fetch_optional(&mut *self.store.reading().await?)
         .await?;
         let row = row.ok_or(Fault::Lost(claim.first().id))?;
         let row = Reader::new(&row, "deliveries")?;
@@ -130,7 +130,7 @@ impl Deduper {
         // stands between a comment and its agent.
         let enough = self.store.lease_end_ms() - self.store.lease_ms() / 4;
         if row.get::<i64>("lease_until")? < enough {
-            let mut conn = self.store.writer.acquire().await?;
+            let mut conn = self.store.writing().await?;
             claims::fence(&self.store, &mut conn, &claim.reference()).await?;
         }
         let makes_way = claim.class == Class::Event && row.number("waiting")? > 0;
@@ -188,7 +188,7 @@ impl Deduper {
         .bind(intent.map(|intent| intent.owner.as_str()))
         .bind(intent.map(|intent| ms(intent.expires_at)))
         .bind(self.store.lease_end_ms())
-        .fetch_all(&self.store.writer)
+        .fetch_all(&mut *self.store.writing().await?)
         .await?;
         let mut most = None;
         for row in &rows {
@@ -282,13 +282,10 @@ impl Deduper {
     /// [`StoreError::Lost`] when the claim is no longer ours.
     pub async fn note_error(&self, claim: &Claim, error: &str) -> Result<(), StoreError> {
         let explain = self.store.explain("noting an error");
-        let done = sqlx::query("UPDATE deliveries SET error = $2 WHERE claim_token = $1")
+        let note = sqlx::query("UPDATE deliveries SET error = $2 WHERE claim_token = $1")
             .bind(claim.token.as_str())
-            .bind(error)
-            .execute(&self.store.writer)
-            .await
-            .map_err(|error| explain(error.into()))?;
-        if done.rows_affected() == 0 {
+            .bind(error);
+        if self.store.change(note).await.map_err(&explain)? == 0 {
             return Err(explain(Fault::Lost(claim.first().id)));
         }
         Ok(())
@@ -326,7 +323,7 @@ impl Deduper {
     /// When the database cannot be read.
     pub async fn earlier_commands(&self, claim: &Claim) -> Result<Vec<Waiting>, StoreError> {
         let found = async {
-            let mut conn = self.store.readers.acquire().await?;
+            let mut conn = self.store.reading().await?;
             let rows = sqlx::query(
                 "SELECT id FROM deliveries WHERE item_id = $1 AND class = 'control' \
                  AND state IN ('pending', 'held') AND number < $2 ORDER BY number",
@@ -381,15 +378,13 @@ impl Deduper {
     /// # Errors
     /// When the database cannot be written.
     pub async fn wake(&self, reason: HoldReason) -> Result<u64, StoreError> {
-        let done = sqlx::query(
+        let wake = sqlx::query(
             "UPDATE deliveries SET state = 'pending', next_at = $2 WHERE state = 'held' AND reason = $1",
         )
         .bind(reason.as_str())
-        .bind(self.store.now_ms())
-        .execute(&self.store.writer)
-        .await;
-        done.map(|done| done.rows_affected())
-            .map_err(|error| self.store.explain("waking held deliveries")(error.into()))
+        .bind(self.store.now_ms());
+        let woken = self.store.change(wake).await;
+        woken.map_err(self.store.explain("waking held deliveries"))
     }
 
     /// Returns when the next claim can be made, as far as the clock decides it: a delivery becomes
@@ -398,13 +393,11 @@ impl Deduper {
     /// # Errors
     /// When the database cannot be read.
     pub async fn next_due(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let row = sqlx::query(NEXT_DUE)
-            .bind(&*self.store.machine)
-            .fetch_one(&self.store.readers)
-            .await
-            .map_err(|error| self.store.explain("asking what is due next")(error.into()))?;
+        let query = sqlx::query(NEXT_DUE).bind(&*self.store.machine);
+        let found = self.store.first(query).await;
+        let row = found.map_err(self.store.explain("asking what is due next"))?;
         // What is no time is nothing to wait for.
-        let at: Option<i64> = row.try_get(0).unwrap_or_default();
+        let at = row.and_then(|row| row.try_get::<Option<i64>, _>(0).unwrap_or_default());
         Ok(at.and_then(DateTime::from_timestamp_millis))
     }
 }

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection};
 
 use super::Tuning;
+use super::connections::Connections;
 use super::error::{StoreError, explain_sql};
 use super::migrations::{self, Migration};
 
@@ -49,7 +48,7 @@ pub(super) async fn open(
     tuning: &Tuning,
     migrations: &[Migration],
     now: DateTime<Utc>,
-) -> Result<(SqlitePool, SqlitePool), StoreError> {
+) -> Result<Connections, StoreError> {
     match tokio::fs::metadata(path).await {
         Ok(found) if found.len() == 0 => return Err(emptied(path)),
         Ok(found) => keep_private(path, &found).await?,
@@ -58,17 +57,17 @@ pub(super) async fn open(
         }
         Err(error) => return Err(unwritable(path, OPENING, &error)),
     }
-    let (writer, readers) = pools(path, tuning);
+    let connections = pools(path, tuning);
     // On the connection that stays: the last one to close takes the log's files with it, and the next
     // one to open makes them again.
-    let migrated = match readers.acquire().await {
+    let migrated = match connections.reading().await {
         Ok(mut conn) => migrations::migrate(&mut conn, path, migrations, now).await,
         Err(error) => Err(explain_sql(error, path.to_owned(), OPENING)),
     };
     match migrated {
-        Ok(()) => Ok((writer, readers)),
+        Ok(()) => Ok(connections),
         Err(error) => {
-            readers.close().await;
+            connections.close().await;
             Err(error)
         }
     }
@@ -176,9 +175,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes the two pools: one connection that writes, so that the writers of this process queue here
-/// instead of polling `SQLite`'s lock, and a few that read. They connect when first used.
-fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
+/// Makes the two pools, which connect when they are first used.
+fn pools(path: &Path, tuning: &Tuning) -> Connections {
     let pool = |connections| {
         SqlitePoolOptions::new()
             .max_connections(connections)
@@ -193,5 +191,5 @@ fn pools(path: &Path, tuning: &Tuning) -> (SqlitePool, SqlitePool) {
         0 => writer.clone(),
         some => pool(some),
     };
-    (writer, readers)
+    Connections::new(writer, readers)
 }

@@ -210,17 +210,16 @@ impl Inbox {
     /// # Errors
     /// When the database cannot be read.
     pub async fn knows(&self, key: &EventKey) -> Result<bool, StoreError> {
-        let found: Result<Option<i64>, sqlx::Error> = sqlx::query_scalar(
+        let query = sqlx::query(
             "SELECT e.id FROM events e WHERE e.key = $1 AND NOT EXISTS (SELECT 1 FROM deliveries d \
              WHERE d.event_id = e.id AND d.state = 'dropped' AND d.reason = $2)",
         )
         .bind(key.as_str())
-        .bind(DropReason::Superseded.as_str())
-        .fetch_optional(&self.store.readers)
-        .await;
+        .bind(DropReason::Superseded.as_str());
+        let found = self.store.first(query).await;
         found
-            .map(|id| id.is_some())
-            .map_err(|error| self.store.explain("looking for an event")(error.into()))
+            .map(|row| row.is_some())
+            .map_err(self.store.explain("looking for an event"))
     }
 
     /// Tells whether any version of an object is stored, whatever became of it.
@@ -228,14 +227,11 @@ impl Inbox {
     /// # Errors
     /// When the database cannot be read.
     pub async fn knows_object(&self, key: &EventKey) -> Result<bool, StoreError> {
-        let found: Result<Option<i64>, sqlx::Error> =
-            sqlx::query_scalar("SELECT id FROM events WHERE object = $1 LIMIT 1")
-                .bind(key.object())
-                .fetch_optional(&self.store.readers)
-                .await;
+        let query = sqlx::query("SELECT id FROM events WHERE object = $1 LIMIT 1");
+        let found = self.store.first(query.bind(key.object())).await;
         found
-            .map(|id| id.is_some())
-            .map_err(|error| self.store.explain("looking for an object")(error.into()))
+            .map(|row| row.is_some())
+            .map_err(self.store.explain("looking for an object"))
     }
 }
 

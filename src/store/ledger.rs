@@ -9,7 +9,7 @@ use super::effects;
 use super::error::Fault;
 use super::items;
 use super::rows::{self, ItemRow, Reader, item_columns, ms};
-use super::{Store, StoreError};
+use super::{Statement, Store, StoreError};
 use crate::model::{ControlCommand, Login, RepoRef, WorkItemRef};
 
 /// Payloads are forgotten in steps of this many rows, so that nobody waits long for the lock.
@@ -61,7 +61,7 @@ impl Ledger {
     /// When the database cannot be read.
     pub async fn item(&self, item: &WorkItemRef) -> Result<Option<ItemRow>, StoreError> {
         let found = async {
-            let mut conn = self.store.readers.acquire().await?;
+            let mut conn = self.store.reading().await?;
             items::by_key(&mut conn, item).await
         };
         found
@@ -87,7 +87,7 @@ impl Ledger {
             ))
             .bind(repo.key()),
         };
-        self.read(query.fetch_all(&self.store.readers).await)
+        self.read(query).await
     }
 
     /// Counts the open work items.
@@ -95,13 +95,9 @@ impl Ledger {
     /// # Errors
     /// When the database cannot be read.
     pub async fn count_open_items(&self) -> Result<u64, StoreError> {
-        let counted: Result<i64, sqlx::Error> =
-            sqlx::query_scalar("SELECT COUNT(*) FROM work_items WHERE is_open = 1")
-                .fetch_one(&self.store.readers)
-                .await;
-        counted
-            .map(|count| u64::try_from(count).unwrap_or_default())
-            .map_err(|error| self.store.explain("counting work items")(error.into()))
+        let query = sqlx::query("SELECT COUNT(*) FROM work_items WHERE is_open = 1");
+        let counted = self.store.count(query).await;
+        counted.map_err(self.store.explain("counting work items"))
     }
 
     /// Returns the open work items of a repository.
@@ -114,7 +110,7 @@ impl Ledger {
             item_columns!(),
             " FROM work_items w WHERE w.repo_key = $1 AND w.is_open = 1 ORDER BY w.id"
         ));
-        self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
+        self.read(query.bind(repo.key())).await
     }
 
     /// Returns the work items of a repository whose details are still to be fetched.
@@ -127,7 +123,7 @@ impl Ledger {
             item_columns!(),
             " FROM work_items w WHERE w.repo_key = $1 AND w.dirty_mark > w.clean_mark ORDER BY w.id"
         ));
-        self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
+        self.read(query.bind(repo.key())).await
     }
 
     /// Returns the open pull requests of a repository whose head's CI is watched: it has not come to
@@ -145,12 +141,16 @@ impl Ledger {
              OR EXISTS (SELECT 1 FROM work_items t JOIN sessions s ON s.item_id = t.id \
              WHERE t.ref_key = lower(w.bound_to) AND s.status <> 'closed')) ORDER BY w.id"
         ));
-        self.read(query.bind(repo.key()).fetch_all(&self.store.readers).await)
+        self.read(query.bind(repo.key())).await
     }
 
-    fn read(&self, rows: Result<Vec<SqliteRow>, sqlx::Error>) -> Result<Vec<ItemRow>, StoreError> {
+    async fn read(&self, query: Statement<'_>) -> Result<Vec<ItemRow>, StoreError> {
         const DOING: &str = "reading work items";
-        let rows = rows.map_err(|error| self.store.explain(DOING)(error.into()))?;
+        let rows = self
+            .store
+            .all(query)
+            .await
+            .map_err(self.store.explain(DOING))?;
         Ok(self.store.readable(DOING, &rows, rows::item))
     }
 
@@ -164,7 +164,7 @@ impl Ledger {
                 "SELECT 0 AS id, etag, since, last_success FROM cursors WHERE name = $1",
             )
             .bind(name)
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(&mut *self.store.reading().await?)
             .await?;
             let Some(row) = row else {
                 return Ok(None);
@@ -216,13 +216,13 @@ impl Ledger {
     /// # Errors
     /// When the database cannot be written.
     pub async fn settle_ci(&self, item: &WorkItemRef, sha: Option<&str>) -> Result<(), StoreError> {
-        sqlx::query("UPDATE work_items SET ci_settled_sha = $2 WHERE ref_key = $1")
+        let settle = sqlx::query("UPDATE work_items SET ci_settled_sha = $2 WHERE ref_key = $1")
             .bind(item.key())
-            .bind(sha)
-            .execute(&self.store.writer)
-            .await
+            .bind(sha);
+        let settled = self.store.change(settle).await;
+        settled
             .map(|_| ())
-            .map_err(|error| self.store.explain("settling the CI of a head")(error.into()))
+            .map_err(self.store.explain("settling the CI of a head"))
     }
 
     /// Forgets the payloads of events older than `age` that nobody needs any more, and returns how
@@ -234,21 +234,19 @@ impl Ledger {
         let before = ms(self.store.now()).saturating_sub(age.num_milliseconds());
         let mut forgotten = 0;
         loop {
-            let done = sqlx::query(
+            let forget = sqlx::query(
                 "UPDATE events SET payload = NULL WHERE id IN (SELECT e.id FROM events e \
                  WHERE e.payload IS NOT NULL AND e.received_at < $1 AND NOT EXISTS (SELECT 1 \
                  FROM deliveries d WHERE d.event_id = e.id \
                  AND d.state IN ('pending', 'claimed', 'held', 'abandoned')) LIMIT $2)",
             )
             .bind(before)
-            .bind(PRUNE_STEP)
-            .execute(&self.store.writer)
-            .await
-            .map_err(|error| self.store.explain("forgetting old payloads")(error.into()))?;
-            if done.rows_affected() == 0 {
-                return Ok(forgotten);
+            .bind(PRUNE_STEP);
+            let done = self.store.change(forget).await;
+            match done.map_err(self.store.explain("forgetting old payloads"))? {
+                0 => return Ok(forgotten),
+                some => forgotten += some,
             }
-            forgotten += done.rows_affected();
         }
     }
 }

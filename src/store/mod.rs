@@ -9,6 +9,7 @@
 
 mod claim;
 mod claims;
+mod connections;
 mod deduper;
 mod effects;
 mod enqueue;
@@ -35,11 +36,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::sqlite::{Sqlite, SqlitePool, SqliteRow};
+use sqlx::pool::PoolConnection;
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
 pub use claims::{IsDead, LONGEST_WAIT};
+pub use connections::Turns;
 pub use deduper::{Deduper, Fence};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;
@@ -55,6 +59,7 @@ pub use sightings::{Change, Freshness, Sighted};
 pub use waiting::Waiting;
 
 use crate::clock::Clock;
+use connections::Connections;
 use error::Fault;
 
 /// How long a host counts as seen without being recorded again.
@@ -94,6 +99,8 @@ impl Tuning {
     }
 }
 
+type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
+
 /// One open database; clones share it.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -101,8 +108,7 @@ pub struct Store {
     machine: Arc<str>,
     clock: Arc<dyn Clock>,
     lease: Duration,
-    writer: SqlitePool,
-    readers: SqlitePool,
+    connections: Connections,
 }
 
 impl Store {
@@ -141,14 +147,13 @@ impl Store {
         tuning: Tuning,
         migrations: &[migrations::Migration],
     ) -> Result<Self, StoreError> {
-        let (writer, readers) = file::open(path, &tuning, migrations, clock.now()).await?;
+        let connections = file::open(path, &tuning, migrations, clock.now()).await?;
         Ok(Self {
             path: path.into(),
             machine: machine.into(),
             clock,
             lease: tuning.lease,
-            writer,
-            readers,
+            connections,
         })
     }
 
@@ -195,12 +200,12 @@ impl Store {
     /// [`StoreError::Corrupt`] with what is wrong.
     pub async fn check(&self) -> Result<(), StoreError> {
         const DOING: &str = "checking the store";
-        let explain = |error: sqlx::Error| self.explain(DOING)(error.into());
-        let row = sqlx::query("PRAGMA quick_check(1)")
-            .fetch_one(&self.readers)
-            .await
-            .map_err(explain)?;
-        let verdict: String = row.try_get(0).map_err(explain)?;
+        let checked = async {
+            let mut conn = self.reading().await?;
+            let verdict = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *conn);
+            Ok(verdict.await?)
+        };
+        let verdict: String = checked.await.map_err(self.explain(DOING))?;
         if verdict == "ok" {
             return Ok(());
         }
@@ -228,7 +233,7 @@ impl Store {
             .bind(version)
             .bind(now)
             .bind(HOST_SEEN_FOR.num_milliseconds())
-            .fetch_optional(&self.readers)
+            .fetch_optional(&mut *self.reading().await?)
             .await?
             .is_some();
             if is_known {
@@ -243,7 +248,7 @@ impl Store {
             .bind(name)
             .bind(version)
             .bind(now)
-            .execute(&self.writer)
+            .execute(&mut *self.writing().await?)
             .await?;
             Ok(())
         };
@@ -252,15 +257,22 @@ impl Store {
 
     /// Closes every connection, after the work in progress.
     pub async fn close(&self) {
-        self.writer.close().await;
-        self.readers.close().await;
+        self.connections.close().await;
     }
 
     /// Tells whether nothing is being read or written, by this process.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let rests = |pool: &SqlitePool| pool.size() as usize == pool.num_idle();
-        rests(&self.writer) && rests(&self.readers)
+        self.connections.are_at_rest()
+    }
+
+    /// Returns the same store, each use of which waits for its turn.
+    #[must_use]
+    pub fn in_turn(&self, turns: Arc<dyn Turns>) -> Self {
+        Self {
+            connections: self.connections.in_turn(turns),
+            ..self.clone()
+        }
     }
 
     fn now(&self) -> DateTime<Utc> {
@@ -284,10 +296,40 @@ impl Store {
         self.now_ms().saturating_add(longest)
     }
 
-    /// Starts a write transaction: it holds the database's write lock from its first statement on,
-    /// so nothing that it reads can change before it commits.
+    async fn reading(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
+        self.connections.reading().await
+    }
+
+    async fn writing(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
+        self.connections.writing().await
+    }
+
+    /// Returns the rows that a statement finds.
+    async fn all(&self, statement: Statement<'_>) -> Result<Vec<SqliteRow>, Fault> {
+        Ok(statement.fetch_all(&mut *self.reading().await?).await?)
+    }
+
+    /// Returns the first row that a statement finds.
+    async fn first(&self, statement: Statement<'_>) -> Result<Option<SqliteRow>, Fault> {
+        Ok(statement
+            .fetch_optional(&mut *self.reading().await?)
+            .await?)
+    }
+
+    /// Returns the count that a statement comes to.
+    async fn count(&self, statement: Statement<'_>) -> Result<u64, Fault> {
+        let row = statement.fetch_one(&mut *self.reading().await?).await?;
+        Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or_default())
+    }
+
+    /// Changes what a statement says, and returns how many rows that were.
+    async fn change(&self, statement: Statement<'_>) -> Result<u64, Fault> {
+        let done = statement.execute(&mut *self.writing().await?).await?;
+        Ok(done.rows_affected())
+    }
+
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, Fault> {
-        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+        Ok(self.connections.begin().await?)
     }
 
     /// Reads the rows that can be read; each other one is said and left out, so that it hides nobody.

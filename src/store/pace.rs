@@ -39,7 +39,7 @@ impl Deduper {
                 .bind(big(here.saturating_add(ROWS)))
                 .bind(ms(since))
                 .bind(ms(until))
-                .fetch_all(&self.store.readers)
+                .fetch_all(&mut *self.store.reading().await?)
                 .await?;
             rows.iter()
                 .map(|row| Reader::new(row, "deliveries")?.time("told"))

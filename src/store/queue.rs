@@ -131,7 +131,9 @@ impl Queue {
     /// When the database cannot be read.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
         let counted = async {
-            let rows = sqlx::query(NOT_DONE).fetch_all(&self.store.readers).await?;
+            let rows = sqlx::query(NOT_DONE)
+                .fetch_all(&mut *self.store.reading().await?)
+                .await?;
             let mut counts = Counts::default();
             for row in &rows {
                 let row = Reader::new(row, "deliveries")?;
@@ -196,8 +198,8 @@ impl Queue {
             .bind(key),
         };
         const DOING: &str = "listing deliveries";
-        let rows = query.fetch_all(&self.store.readers).await;
-        let rows = rows.map_err(|error| self.store.explain(DOING)(error.into()))?;
+        let rows = self.store.all(query).await;
+        let rows = rows.map_err(self.store.explain(DOING))?;
         Ok(self.store.readable(DOING, &rows, queue_row))
     }
 
@@ -206,12 +208,9 @@ impl Queue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn get(&self, delivery: DeliveryId) -> Result<Option<QueueRow>, StoreError> {
-        let row = sqlx::query(concat!(queue_columns!(), "WHERE d.id = $1"))
-            .bind(delivery.0)
-            .fetch_optional(&self.store.readers)
-            .await;
-        row.map_err(Fault::from)
-            .and_then(|row| row.as_ref().map(queue_row).transpose())
+        let query = sqlx::query(concat!(queue_columns!(), "WHERE d.id = $1"));
+        let row = self.store.first(query.bind(delivery.0)).await;
+        row.and_then(|row| row.as_ref().map(queue_row).transpose())
             .map_err(self.store.explain("reading a delivery"))
     }
 
@@ -239,7 +238,9 @@ impl Queue {
         let now = self.store.now_ms();
         let wanted = || sqlx::query(WANTED_AGAIN).bind(running).bind(now);
         // Every start looks, and nearly none finds any: only then is there something to write.
-        let found = wanted().fetch_optional(&self.store.readers).await?;
+        let found = wanted()
+            .fetch_optional(&mut *self.store.reading().await?)
+            .await?;
         if found.is_none() {
             return Ok(Vec::new());
         }
@@ -271,7 +272,7 @@ impl Queue {
     /// # Errors
     /// When the database cannot be written.
     pub async fn retry(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
-        sqlx::query(
+        let again = sqlx::query(
             "UPDATE deliveries SET state = 'pending', attempts = 0, by_hand = 0, reason = NULL, \
              next_at = $2, settled_at = NULL WHERE state IN ('abandoned', 'skipped') \
              AND id IN (SELECT m.id FROM deliveries w JOIN deliveries m ON m.item_id = w.item_id \
@@ -280,11 +281,11 @@ impl Queue {
              AND event_id IN (SELECT e.id FROM events e WHERE e.payload IS NOT NULL)",
         )
         .bind(delivery.0)
-        .bind(self.store.now_ms())
-        .execute(&self.store.writer)
-        .await
-        .map(|done| done.rows_affected() > 0)
-        .map_err(|error| self.store.explain("retrying a delivery")(error.into()))
+        .bind(self.store.now_ms());
+        let changed = self.store.change(again).await;
+        changed
+            .map(|rows| rows > 0)
+            .map_err(self.store.explain("retrying a delivery"))
     }
 
     /// Drops a delivery that waits or was given up, says so just before the commit, and returns

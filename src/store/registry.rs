@@ -105,7 +105,7 @@ impl SessionRegistry {
     /// # Errors
     /// When the database cannot be read.
     pub async fn open_session(&self, item: i64) -> Result<Option<Session>, StoreError> {
-        let found = async { sessions::open_of(&mut *self.reader().await?, item).await };
+        let found = async { sessions::open_of(&mut *self.store.reading().await?, item).await };
         found
             .await
             .map_err(self.store.explain("looking for an open session"))
@@ -118,7 +118,7 @@ impl SessionRegistry {
     /// When the database cannot be read.
     pub async fn closed_sessions(&self, item: i64) -> Result<Vec<Session>, StoreError> {
         let found = async {
-            sessions::closed_of(&mut *self.reader().await?, item, &self.store.machine).await
+            sessions::closed_of(&mut *self.store.reading().await?, item, &self.store.machine).await
         };
         found
             .await
@@ -142,7 +142,7 @@ impl SessionRegistry {
             let rows = sqlx::query(concat!(face!(), of_status!()))
                 .bind(filter.status())
                 .bind(i64::from(filter == SessionFilter::Open))
-                .fetch_all(&self.store.readers)
+                .fetch_all(&mut *self.store.reading().await?)
                 .await?;
             sessions::faces(&rows)
         };
@@ -160,7 +160,7 @@ impl SessionRegistry {
                 " WHERE w.ref_key = $1 ORDER BY s.id DESC LIMIT 1"
             ))
             .bind(item.key())
-            .fetch_optional(&self.store.readers)
+            .fetch_optional(&mut *self.store.reading().await?)
             .await?;
             row.as_ref().map(sessions::face).transpose()
         };
@@ -172,13 +172,9 @@ impl SessionRegistry {
     /// # Errors
     /// When the database cannot be read.
     pub async fn count_open(&self) -> Result<u64, StoreError> {
-        let counted: Result<i64, sqlx::Error> =
-            sqlx::query_scalar("SELECT COUNT(*) FROM sessions WHERE status <> 'closed'")
-                .fetch_one(&self.store.readers)
-                .await;
-        counted
-            .map(|count| u64::try_from(count).unwrap_or_default())
-            .map_err(|error| self.store.explain("counting sessions")(error.into()))
+        let query = sqlx::query("SELECT COUNT(*) FROM sessions WHERE status <> 'closed'");
+        let counted = self.store.count(query).await;
+        counted.map_err(self.store.explain("counting sessions"))
     }
 
     /// Returns the sessions, newest first, for what must know all of them.
@@ -190,7 +186,7 @@ impl SessionRegistry {
             let rows = sqlx::query(concat!("SELECT ", session_columns!(), of_status!()))
                 .bind(filter.status())
                 .bind(i64::from(filter == SessionFilter::Open))
-                .fetch_all(&self.store.readers)
+                .fetch_all(&mut *self.store.reading().await?)
                 .await?;
             rows.iter()
                 .map(sessions::session)
@@ -213,7 +209,7 @@ impl SessionRegistry {
                 " WHERE s.status IN ('active', 'paused') AND s.host = $1 ORDER BY s.id"
             ))
             .bind(&*self.store.machine)
-            .fetch_all(&self.store.readers)
+            .fetch_all(&mut *self.store.reading().await?)
             .await?;
             Ok(rows
                 .iter()
@@ -241,7 +237,7 @@ impl SessionRegistry {
             )
             .bind(&*self.store.machine)
             .bind(sessions::socket_text(socket))
-            .fetch_all(&self.store.readers)
+            .fetch_all(&mut *self.store.reading().await?)
             .await?;
             Ok(rows
                 .iter()
@@ -451,9 +447,5 @@ impl SessionRegistry {
             queued: dropped.len() as u64,
             waiting: waiting::read(conn, &dropped).await?,
         }))
-    }
-
-    async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Fault> {
-        Ok(self.store.readers.acquire().await?)
     }
 }

@@ -115,7 +115,9 @@ impl StoryMachine {
     pub(crate) fn tick(&self, tmux: &FakeTmux) {
         let wanted = std::mem::take(&mut self.table().sockets_wanted);
         for server in wanted {
-            tmux.make_socket_again(server);
+            if !tmux.make_socket_again(server) {
+                self.table().sockets_wanted.push(server);
+            }
         }
         let hosts: Vec<i32> = self.table().hosts.keys().copied().collect();
         for host in hosts {

@@ -17,9 +17,11 @@
 mod fake_tmux;
 
 mod clock;
+mod line;
 mod machine;
 mod numbers;
 mod promises;
+mod pulse;
 mod story;
 mod table;
 mod tmux;

@@ -7,11 +7,11 @@ use the_loop::model::{
     WorkItemRef,
 };
 use the_loop::store::{
-    Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, Track,
+    Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, QueueFilter, Track,
 };
 
 use crate::numbers::Numbers;
-use crate::tmux::KilledAt;
+use crate::pulse::KilledAt;
 use crate::world::World;
 
 /// How long things happen, in milliseconds.
@@ -123,6 +123,7 @@ fn start_daemons(world: &mut World, numbers: &mut Numbers, wanted: usize) {
             0 => Some(KilledAt::Before(call)),
             1 => Some(KilledAt::Under(call)),
             2 => Some(KilledAt::After(call)),
+            3 | 4 => Some(KilledAt::Store(numbers.below(80))),
             _ => None,
         };
         let own = Numbers::of(numbers.below(u64::MAX));
@@ -141,13 +142,23 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
             world.start_daemon(None, own);
         }
         world.settle().await;
-        let left = world.store.queue().counts().await.unwrap().not_done();
-        if left == 0 {
+        let mut left = world
+            .store
+            .queue()
+            .list(QueueFilter::Open, 100)
+            .await
+            .unwrap();
+        left.retain(|row| !world.is_cut_off(&row.item.to_string()));
+        if left.is_empty() {
             break;
         }
         if world.clock.elapsed_ms() > until {
-            let what = format!("no rest: {left} deliveries wait for ever");
-            world.broken.push(what);
+            for row in left {
+                world.broken.push(format!(
+                    "no rest: delivery {} of {} is {} {:?} {:?}, due {}",
+                    row.delivery, row.item, row.state, row.reason, row.error, row.next_at
+                ));
+            }
             return;
         }
         world.pass(numbers.between(100, 1_500)).await;
@@ -184,9 +195,9 @@ async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
             world.machine.note("tmux is stopped");
             world.tmux.freeze(&socket);
         }
-        Act::ThawTmux if listens => {
+        Act::ThawTmux => {
             world.machine.note("tmux goes on");
-            world.tmux.thaw(&socket);
+            world.tmux.thaw_all();
         }
         Act::KillTmux if listens => {
             world.machine.note("tmux is killed");
@@ -196,7 +207,7 @@ async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
             world.machine.note("the socket is removed");
             world.tmux.remove_socket(&socket);
         }
-        Act::FreezeTmux | Act::ThawTmux | Act::KillTmux | Act::RemoveSocket => {}
+        Act::FreezeTmux | Act::KillTmux | Act::RemoveSocket => {}
         Act::EndAgent(code) => world.machine.end_an_agent(Ending::Code(code)),
         Act::KillHost => world.machine.kill_a_host(&world.tmux),
         Act::KillDaemon => world.kill_daemon(0),

@@ -26,9 +26,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::StoryClock;
 use crate::fake_tmux::FakeTmux;
+use crate::line::Line;
 use crate::machine::StoryMachine;
 use crate::numbers::Numbers;
-use crate::tmux::{KilledAt, Pulse, StoryTmux};
+use crate::pulse::{KilledAt, Pulse};
+use crate::tmux::StoryTmux;
 
 /// How long a machine may take for what happens at one instant.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,6 +54,9 @@ pub(crate) struct World {
     publish: watch::Sender<Arc<Config>>,
     records: Arc<Mutex<Vec<Record>>>,
     daemons: Vec<Daemon>,
+    line: Line,
+    /// Say who comes next in the line.
+    turns: Numbers,
     folder: TempDir,
     /// Keeps tokio from moving time by itself.
     _holds_time: mpsc::Sender<()>,
@@ -155,6 +160,8 @@ impl World {
             publish,
             records: Arc::default(),
             daemons: Vec::new(),
+            line: Line::default(),
+            turns: Numbers::of(numbers.below(u64::MAX)),
             folder,
             _holds_time: holds_time,
         }
@@ -195,7 +202,7 @@ impl World {
             }
         });
         let dispatcher = Dispatcher::new(Parts {
-            store: self.store.clone(),
+            store: self.store.in_turn(self.line.of(pulse.clone(), killed_at)),
             runner: TmuxRunner::new(tmux, machine, self.socket(), Limits::default()),
             tmux: TmuxForHosts {
                 binary: "/usr/bin/tmux".into(),
@@ -243,19 +250,26 @@ impl World {
         self.daemons.retain(|daemon| daemon.pulse.beats());
     }
 
+    /// Tells whether an agent of the item runs where nobody can reach it: another tmux server has taken
+    /// the socket of its own. Then its texts wait for a person, who ends the one or the other (SP-7).
+    pub(crate) fn is_cut_off(&self, item: &str) -> bool {
+        let agents = self.machine.agents();
+        let mut running = agents
+            .values()
+            .filter(|agent| agent.ended.is_none() && agent.item == item);
+        running.any(|agent| self.tmux.is_cut_off(agent.host))
+    }
+
     /// Lets everything be done that can be done at this instant.
     pub(crate) async fn settle(&mut self) {
         let began = std::time::Instant::now();
-        let mut rested = 0;
-        while rested < 2 {
-            for _ in 0..8 {
-                yield_now().await;
+        loop {
+            // Everybody goes on until he waits for time or for the store; and so does who was let in.
+            yield_now().await;
+            yield_now().await;
+            if self.store.is_at_rest() && !self.line.let_one_in(&mut self.turns) {
+                break;
             }
-            rested = if self.store.is_at_rest() {
-                rested + 1
-            } else {
-                0
-            };
             assert!(began.elapsed() < PATIENCE, "an instant does not end");
         }
         self.forget_the_dead();

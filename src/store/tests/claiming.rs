@@ -372,7 +372,7 @@ async fn the_index_allows_one_claim_per_item_whatever_the_select_said() {
         "UPDATE deliveries SET state = 'claimed', claim_token = 'x', claim_lead = 1 \
          WHERE state = 'pending'",
     )
-    .execute(&world.store.writer)
+    .execute(&mut *world.store.writing().await.unwrap())
     .await;
 
     assert!(Fault::from(forced.unwrap_err()).is_unique_violation());
@@ -436,7 +436,7 @@ async fn one_claim_reads_neither_a_backlog_nor_what_is_held_to_its_end() {
 async fn plan(world: &World, statement: &'static str) -> Vec<String> {
     let explained = format!("EXPLAIN QUERY PLAN {statement}");
     sqlx::query(sqlx::AssertSqlSafe(explained))
-        .fetch_all(&world.store.readers)
+        .fetch_all(&mut *world.store.reading().await.unwrap())
         .await
         .unwrap()
         .iter()
@@ -461,7 +461,7 @@ async fn a_fence_leaves_a_fresh_lease_alone_and_extends_one_that_runs_out() {
 
 async fn lease_end(world: &World) -> i64 {
     sqlx::query_scalar("SELECT lease_until FROM deliveries WHERE claim_lead = 1")
-        .fetch_one(&world.store.readers)
+        .fetch_one(&mut *world.store.reading().await.unwrap())
         .await
         .unwrap()
 }

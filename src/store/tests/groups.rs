@@ -161,14 +161,14 @@ async fn a_review_whose_first_row_is_dropped_while_it_is_claimed_is_given_back()
          BEGIN UPDATE deliveries SET state = 'dropped', claim_lead = 0, claim_token = NULL \
          WHERE id = NEW.id; END",
     )
-    .execute(&world.store.writer)
+    .execute(&mut *world.store.writing().await.unwrap())
     .await
     .unwrap();
 
     assert!(world.claim().await.is_none());
 
     sqlx::query("DROP TRIGGER dropped")
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
     let rest = world.claimed().await;

@@ -361,7 +361,7 @@ async fn a_time_to_which_nothing_can_be_added_is_no_time() {
     let session = world.session(SPOILT).await;
     sqlx::query("UPDATE sessions SET registered_at = $1")
         .bind(DateTime::<Utc>::MAX_UTC.timestamp_millis())
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
 

@@ -51,14 +51,14 @@ async fn an_opened_database_is_durable_and_whole() {
     let world = World::new().await;
     let pragma = async |sql: &'static str| {
         let value: String = sqlx::query_scalar(sql)
-            .fetch_one(&world.store.writer)
+            .fetch_one(&mut *world.store.writing().await.unwrap())
             .await
             .unwrap();
         value
     };
     let number = async |sql: &'static str| {
         let value: i64 = sqlx::query_scalar(sql)
-            .fetch_one(&world.store.writer)
+            .fetch_one(&mut *world.store.writing().await.unwrap())
             .await
             .unwrap();
         value
@@ -76,7 +76,7 @@ async fn a_host_is_recorded_when_it_changes_and_once_an_hour() {
     let recorded = async |name, version| {
         world.store.record_host(name, version).await.unwrap();
         sqlx::query_as::<_, (String, String, i64)>("SELECT name, version, last_seen FROM hosts")
-            .fetch_all(&world.store.readers)
+            .fetch_all(&mut *world.store.reading().await.unwrap())
             .await
             .unwrap()
     };
@@ -297,7 +297,7 @@ async fn a_full_disk_is_said_and_nothing_is_half_accepted() {
     let world = World::new().await;
     world.know("o/r#1").await;
     sqlx::query("PRAGMA max_page_count = 1")
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
     let mut event = comment("o/r#1", 1, "v1");

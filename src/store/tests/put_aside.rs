@@ -11,7 +11,7 @@ async fn a_row_that_cannot_be_read_is_put_aside_and_stops_no_other_item() {
     let broken = world.comment("o/r#1").await;
     let sound = world.comment("o/r#2").await;
     sqlx::query("UPDATE events SET payload = '{\"from\":\"the future\"}' WHERE id = 1")
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
 
@@ -52,7 +52,7 @@ async fn what_comes_behind_a_row_that_cannot_be_read_passes_it() {
             .is_none()
     );
     sqlx::query("UPDATE events SET payload = '{\"from\":\"the future\"}' WHERE id = 1")
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
 
@@ -104,7 +104,7 @@ async fn a_claim_whose_holder_cannot_be_read_stops_no_other_item() {
         let other = world.comment("o/r#2").await;
         let statement = format!("UPDATE deliveries SET {unreadable} WHERE claim_lead = 1");
         sqlx::query(sqlx::AssertSqlSafe(statement))
-            .execute(&world.store.writer)
+            .execute(&mut *world.store.writing().await.unwrap())
             .await
             .unwrap();
 

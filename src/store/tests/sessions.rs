@@ -296,7 +296,7 @@ async fn ids_that_a_hostile_hand_wrote_are_reported_and_never_acted_on() {
         world.session("o/r#1").await;
         let statement = format!("UPDATE sessions SET {column} = {value}");
         sqlx::query(sqlx::AssertSqlSafe(statement))
-            .execute(&world.store.writer)
+            .execute(&mut *world.store.writing().await.unwrap())
             .await
             .unwrap();
 
@@ -320,7 +320,7 @@ async fn one_row_that_cannot_be_read_hides_no_other_session() {
     let good = world.session("o/r#2").await;
     sqlx::query("UPDATE sessions SET status = 'dreaming' WHERE id = $1")
         .bind(bad.id)
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
     let registry = world.store.registry();
@@ -382,7 +382,7 @@ async fn only_servers_at_the_same_socket_are_asked_for_and_a_broken_row_names_no
         world.change(SessionChange::Register(moved)).await.unwrap();
     }
     sqlx::query("UPDATE sessions SET server_pid = 'x' WHERE id = 3")
-        .execute(&world.store.writer)
+        .execute(&mut *world.store.writing().await.unwrap())
         .await
         .unwrap();
     let servers = |name: &str| {

@@ -112,6 +112,20 @@ impl FakeTmux {
     pub(crate) fn thaw(&self, socket: &TmuxSocket) {
         let mut world = self.world();
         let place = world.place(&Self::path(socket)).unwrap();
+        self.thaw_one(&mut world, place);
+    }
+
+    /// Lets every server go on, whether or not anybody can reach it.
+    pub(crate) fn thaw_all(&self) {
+        let mut world = self.world();
+        for place in 0..world.servers.len() {
+            if world.servers[place].alive {
+                self.thaw_one(&mut world, place);
+            }
+        }
+    }
+
+    fn thaw_one(&self, world: &mut World, place: usize) {
         world.servers[place].frozen = false;
         for waiting in std::mem::take(&mut world.servers[place].waiting) {
             let alive = waiting.client.as_ref().is_some_and(|c| !c.is_closed());
@@ -128,13 +142,18 @@ impl FakeTmux {
         self.world().sockets.remove(&Self::path(socket));
     }
 
-    /// Has the server with this pid make its socket again, as SIGUSR1 does.
-    pub(crate) fn make_socket_again(&self, pid: i32) {
+    /// Has the server with this pid make its socket again, as SIGUSR1 does; tells whether the signal
+    /// is out of the world, which it is not while the server is stopped.
+    pub(crate) fn make_socket_again(&self, pid: i32) -> bool {
         let mut world = self.world();
         let place = world.servers.iter().position(|s| s.pid == pid && s.alive);
-        let place = place.unwrap();
+        let Some(place) = place else { return true };
+        if world.servers[place].frozen {
+            return false;
+        }
         let path = world.servers[place].path.clone();
         world.sockets.insert(path, File::Listens(place));
+        true
     }
 
     /// Ends the server at once, with all that runs in it.
@@ -154,6 +173,20 @@ impl FakeTmux {
         });
         let (path, pane) = panes.find(|(_, pane)| pane.program.pid == pid && !pane.dead)?;
         Some((TmuxSocket::Path(path.clone()), pane.id.clone()))
+    }
+
+    /// Tells whether a program's pane is in a server that another one has taken the socket of.
+    pub(crate) fn is_cut_off(&self, pid: i32) -> bool {
+        let world = self.world();
+        let holds = |server: &Server| {
+            let mut panes = server.sessions.iter().flat_map(|session| &session.panes);
+            server.alive && panes.any(|pane| pane.program.pid == pid && !pane.dead)
+        };
+        let Some(own) = world.servers.iter().position(holds) else {
+            return false;
+        };
+        let listening = world.place(&world.servers[own].path);
+        listening.is_some_and(|place| place != own)
     }
 
     /// Tells whether somebody listens there and is not stopped.
