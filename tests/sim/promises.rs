@@ -46,7 +46,7 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
                 broken.push(format!("silent: {mark} was given up and no event says so"));
             }
         }
-        _ if world.is_cut_off(&item(one.item).to_string()) => {}
+        _ if world.is_cut_off(&item(one.item)).await => {}
         other => broken.push(format!(
             "unaccounted: {mark} is {other}: {:?} {:?}",
             row.reason, row.error

@@ -148,7 +148,12 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
             .list(QueueFilter::Open, 100)
             .await
             .unwrap();
-        left.retain(|row| !world.is_cut_off(&row.item.to_string()));
+        for number in 1..=2 {
+            let item = item(number);
+            if world.is_cut_off(&item).await {
+                left.retain(|row| row.item != item);
+            }
+        }
         if left.is_empty() {
             break;
         }

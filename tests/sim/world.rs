@@ -16,7 +16,7 @@ use the_loop::config::{Config, Environment, InteractionMode};
 use the_loop::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use the_loop::eventlog::{EventLog, Record};
 use the_loop::harness::Surroundings;
-use the_loop::model::{ProcessId, Source, TmuxSocket};
+use the_loop::model::{ProcessId, SessionStatus, Source, TmuxSocket, WorkItemRef};
 use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Limits, Machine as _, TmuxRunner, TmuxServer as _};
 use the_loop::store::{ClaimOwner, Store, Tuning};
@@ -25,7 +25,7 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::StoryClock;
-use crate::fake_tmux::FakeTmux;
+use crate::fake_tmux::{AtSocket, FakeTmux};
 use crate::line::Line;
 use crate::machine::StoryMachine;
 use crate::numbers::Numbers;
@@ -250,14 +250,26 @@ impl World {
         self.daemons.retain(|daemon| daemon.pulse.beats());
     }
 
-    /// Tells whether an agent of the item runs where nobody can reach it: another tmux server has taken
-    /// the socket of its own. Then its texts wait for a person, who ends the one or the other (SP-7).
-    pub(crate) fn is_cut_off(&self, item: &str) -> bool {
+    /// Tells whether an agent of the item runs where nobody can reach it. Then its texts wait for a
+    /// person, who ends the one or the other (SP-7).
+    ///
+    /// Another tmux server has taken the socket of its own; or its own lost it before anybody learned
+    /// which one it is, because the daemon died while it started the agent.
+    pub(crate) async fn is_cut_off(&self, item: &WorkItemRef) -> bool {
         let agents = self.machine.agents();
-        let mut running = agents
-            .values()
-            .filter(|agent| agent.ended.is_none() && agent.item == item);
-        running.any(|agent| self.tmux.is_cut_off(agent.host))
+        let name = item.to_string();
+        let mut running = agents.values().filter(|agent| agent.ended.is_none());
+        let Some(agent) = running.find(|agent| agent.item == name) else {
+            return false;
+        };
+        match self.tmux.at_socket_of(agent.host) {
+            Some(AtSocket::Another) => true,
+            Some(AtSocket::Nobody) => {
+                let session = self.store.registry().latest_face(item).await.unwrap();
+                session.is_some_and(|face| face.session.status == SessionStatus::Spawning)
+            }
+            Some(AtSocket::Own) | None => false,
+        }
     }
 
     /// Lets everything be done that can be done at this instant.

@@ -81,6 +81,14 @@ pub(crate) struct Waiting {
 #[derive(Clone)]
 pub(crate) struct FakeTmux(Arc<Mutex<World>>);
 
+/// Who listens at the socket of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtSocket {
+    Own,
+    Another,
+    Nobody,
+}
+
 impl FakeTmux {
     pub(crate) fn new(programs: impl Programs + 'static, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Mutex::new(World {
@@ -175,18 +183,19 @@ impl FakeTmux {
         Some((TmuxSocket::Path(path.clone()), pane.id.clone()))
     }
 
-    /// Tells whether a program's pane is in a server that another one has taken the socket of.
-    pub(crate) fn is_cut_off(&self, pid: i32) -> bool {
+    /// Tells who listens where the server of a program's pane should; nothing where it has no pane.
+    pub(crate) fn at_socket_of(&self, pid: i32) -> Option<AtSocket> {
         let world = self.world();
         let holds = |server: &Server| {
             let mut panes = server.sessions.iter().flat_map(|session| &session.panes);
             server.alive && panes.any(|pane| pane.program.pid == pid && !pane.dead)
         };
-        let Some(own) = world.servers.iter().position(holds) else {
-            return false;
-        };
-        let listening = world.place(&world.servers[own].path);
-        listening.is_some_and(|place| place != own)
+        let own = world.servers.iter().position(holds)?;
+        Some(match world.place(&world.servers[own].path) {
+            Some(place) if place == own => AtSocket::Own,
+            Some(_) => AtSocket::Another,
+            None => AtSocket::Nobody,
+        })
     }
 
     /// Tells whether somebody listens there and is not stopped.
