@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::{Method, Request, Response, StatusCode, Url};
 
 use tokio::time::Instant;
 
@@ -76,6 +76,28 @@ pub(super) struct Raw {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+}
+
+impl Question<'_> {
+    fn request(&self, token: Option<&Token>) -> Request {
+        let mut request = Request::new(self.method.clone(), self.url.clone());
+        let headers = request.headers_mut();
+        let fixed = HeaderValue::from_static;
+        headers.insert(ACCEPT, fixed("application/vnd.github+json"));
+        headers.insert("x-github-api-version", fixed("2022-11-28"));
+        // An entity tag came in a header, so it fits into one.
+        if let Some(Ok(etag)) = self.etag.map(HeaderValue::from_str) {
+            headers.insert(IF_NONE_MATCH, etag);
+        }
+        if let Some(token) = token.and_then(Token::header) {
+            headers.insert(AUTHORIZATION, token);
+        }
+        if let Some(body) = &self.body {
+            headers.insert(CONTENT_TYPE, fixed("application/json"));
+            *request.body_mut() = Some(body.clone().into());
+        }
+        request
+    }
 }
 
 impl GitHub {
@@ -194,34 +216,8 @@ impl GitHub {
         token: Option<&Token>,
     ) -> Result<Raw, GitHubError> {
         let url = question.url.as_str();
-        let mut request = self
-            .http()
-            .await?
-            .request(question.method.clone(), question.url.clone())
-            .header(
-                ACCEPT,
-                HeaderValue::from_static("application/vnd.github+json"),
-            )
-            .header(
-                "x-github-api-version",
-                HeaderValue::from_static("2022-11-28"),
-            );
-        if let Some(etag) = question.etag {
-            request = request.header(IF_NONE_MATCH, etag);
-        }
-        if let Some(header) = token.and_then(Token::header) {
-            request = request.header(AUTHORIZATION, header);
-        }
-        if let Some(body) = &question.body {
-            request = request
-                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-                .body(body.clone());
-        }
         self.inner.sent.fetch_add(1, Ordering::Relaxed);
-        let mut response = request
-            .send()
-            .await
-            .map_err(|error| transport(url, error))?;
+        let mut response = self.carry(question.request(token)).await?;
         if response.status() == StatusCode::NOT_MODIFIED {
             self.inner.unchanged.fetch_add(1, Ordering::Relaxed);
         }
@@ -250,6 +246,15 @@ impl GitHub {
             headers: std::mem::take(response.headers_mut()),
             body,
         })
+    }
+
+    async fn carry(&self, request: Request) -> Result<Response, GitHubError> {
+        if let Some(carrier) = &self.inner.carrier {
+            return carrier.carry(request).await;
+        }
+        let url = request.url().clone();
+        let answered = self.http().await?.execute(request).await;
+        answered.map_err(|error| transport(url.as_str(), error))
     }
 
     pub(super) async fn token(&self) -> Result<Option<Token>, GitHubError> {

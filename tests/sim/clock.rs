@@ -27,6 +27,12 @@ impl StoryClock {
         self.jumped_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
+    /// What a clock shows that nobody touches.
+    pub(crate) fn undisturbed(&self) -> DateTime<Utc> {
+        let noon = DateTime::from_timestamp(1_767_614_400, 0).unwrap();
+        noon + TimeDelta::milliseconds(self.elapsed_ms())
+    }
+
     /// How long the story goes on, whatever the wall clock shows.
     pub(crate) fn elapsed_ms(&self) -> i64 {
         i64::try_from(self.began.elapsed().as_millis()).unwrap()
@@ -35,7 +41,6 @@ impl StoryClock {
 
 impl Clock for StoryClock {
     fn now(&self) -> DateTime<Utc> {
-        let noon = DateTime::from_timestamp(1_767_614_400, 0).unwrap();
-        noon + TimeDelta::milliseconds(self.elapsed_ms() + self.jumped_ms.load(Ordering::Relaxed))
+        self.undisturbed() + TimeDelta::milliseconds(self.jumped_ms.load(Ordering::Relaxed))
     }
 }

@@ -16,12 +16,16 @@
 )]
 mod fake_tmux;
 
+mod act;
 mod clock;
+mod github;
 mod line;
 mod machine;
 mod numbers;
 mod promises;
 mod pulse;
+mod push;
+mod said;
 mod story;
 mod table;
 mod tmux;

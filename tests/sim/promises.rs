@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use the_loop::model::DeliveryState;
+use the_loop::model::{DeliveryState, DropReason};
+use the_loop::store::{QueueFilter, QueueRow};
 
-use crate::story::{Said, item};
+use crate::said::{STRANGER, Said};
+use crate::story::item;
 use crate::table::{Cause, Heard};
 use crate::world::World;
 
@@ -17,41 +19,79 @@ pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
     let heard = world.machine.heard();
     for one in said {
         fate(world, one, &heard, &mut broken).await;
+        for mark in one.marks() {
+            readings(one, &mark, &heard, &mut broken);
+        }
     }
     order(said, &heard, &mut broken);
+    if heard.iter().any(|one| one.text.contains(STRANGER)) {
+        broken.push("the words of a stranger were read".to_owned());
+    }
     one_agent_per_item(world, &mut broken);
     broken
 }
 
+/// Every text that was accepted is read, or given up by an event.
 async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<String>) {
-    let mark = one.mark();
-    let readings: Vec<&Heard> = heard.iter().filter(|it| it.text.contains(&mark)).collect();
-    let state = world.store.queue().get(one.delivery).await.unwrap();
-    let row = state.unwrap();
-    match row.state {
-        DeliveryState::Delivered if readings.is_empty() => {
-            broken.push(format!(
-                "lost: {mark} counts as delivered and nobody read it"
-            ));
-        }
-        DeliveryState::Delivered => {}
-        DeliveryState::Abandoned => {
-            let id = one.delivery.0;
-            let given_up = world.records().iter().any(|record| {
-                let is_end =
-                    record.event == "poll.comment_failed" || record.event == "poll.spawn_failed";
-                is_end && record.fields["delivery"] == id
-            });
-            if !given_up {
-                broken.push(format!("silent: {mark} was given up and no event says so"));
-            }
-        }
-        _ if world.is_cut_off(&item(one.item)).await => {}
-        other => broken.push(format!(
-            "unaccounted: {mark} is {other}: {:?} {:?}",
-            row.reason, row.error
-        )),
+    let mark = one.last_mark();
+    if world.is_cut_off(&item(one.item)).await {
+        return;
     }
+    let rows = world.store.queue();
+    let rows = rows.list(QueueFilter::About(one.key.object()), 100).await;
+    let rows = rows.unwrap();
+    if rows.is_empty() && !one.deleted {
+        broken.push(format!("never accepted: {mark}"));
+    }
+    let mut given_up = false;
+    for row in &rows {
+        match row.state {
+            DeliveryState::Delivered => {
+                if !one.marks().any(|mark| is_read(&mark, heard)) {
+                    broken.push(format!(
+                        "lost: {mark} counts as delivered and nobody read it"
+                    ));
+                }
+            }
+            DeliveryState::Dropped if is_superseded(row) && one.edits > 0 => {}
+            // What was there before anybody watched is the thread's history.
+            DeliveryState::Baselined if !world.is_watched(&item(one.item), one.at_ms) => return,
+            DeliveryState::Abandoned => {
+                given_up = true;
+                if !is_given_up_aloud(world, row) {
+                    broken.push(format!("silent: {mark} was given up and no event says so"));
+                }
+            }
+            other => broken.push(format!(
+                "unaccounted: {mark} is {other}: {:?} {:?}",
+                row.reason, row.error
+            )),
+        }
+    }
+    let read = one.deleted || given_up || is_read(&mark, heard);
+    if !read && !rows.is_empty() {
+        broken.push(format!("unread: {mark} was read by nobody"));
+    }
+}
+
+fn is_read(mark: &str, heard: &[Heard]) -> bool {
+    heard.iter().any(|it| it.text.contains(mark))
+}
+
+fn is_superseded(row: &QueueRow) -> bool {
+    row.reason.as_deref() == Some(DropReason::Superseded.as_str())
+}
+
+fn is_given_up_aloud(world: &World, row: &QueueRow) -> bool {
+    world.records().iter().any(|record| {
+        let is_end = record.event == "poll.comment_failed" || record.event == "poll.spawn_failed";
+        is_end && record.fields["delivery"] == row.delivery.0
+    })
+}
+
+/// A text is read by the agent of its item only, and by each but once.
+fn readings(one: &Said, mark: &str, heard: &[Heard], broken: &mut Vec<String>) {
+    let readings: Vec<&Heard> = heard.iter().filter(|it| it.text.contains(mark)).collect();
     let own = item(one.item).to_string();
     for reading in &readings {
         if reading.item != own {
@@ -73,8 +113,8 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
 /// Within one item texts are first read in the order in which they came.
 fn order(said: &[Said], heard: &[Heard], broken: &mut Vec<String>) {
     let mut last: BTreeMap<u64, (i64, String)> = BTreeMap::new();
-    for one in said {
-        let mark = one.mark();
+    for one in said.iter().filter(|one| one.is_as_written()) {
+        let mark = one.last_mark();
         let Some(first) = heard.iter().find(|it| it.text.contains(&mark)) else {
             continue;
         };

@@ -4,8 +4,10 @@
 //! connection, so that its answers come in one order, files are written at once, and everything else
 //! waits for time: so a seed is the same story each time.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
@@ -13,9 +15,11 @@ use serde_json::json;
 use tempfile::TempDir;
 use the_loop::clock::Clock;
 use the_loop::config::{Config, Environment, InteractionMode};
+use the_loop::demo::github::LocalGitHub;
 use the_loop::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use the_loop::eventlog::{EventLog, Record};
 use the_loop::harness::Surroundings;
+use the_loop::ingress::poll::{self, CycleReport, Poller};
 use the_loop::model::{ProcessId, SessionStatus, Source, TmuxSocket, WorkItemRef};
 use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Limits, Machine as _, TmuxRunner, TmuxServer as _};
@@ -26,23 +30,40 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::StoryClock;
 use crate::fake_tmux::{AtSocket, FakeTmux};
+use crate::github;
 use crate::line::Line;
 use crate::machine::StoryMachine;
 use crate::numbers::Numbers;
 use crate::pulse::{KilledAt, Pulse};
+use crate::story::ITEMS;
 use crate::tmux::StoryTmux;
 
 /// How long a machine may take for what happens at one instant.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The repository of every story.
+pub(crate) const REPO: &str = "demo/app";
+
+/// How a daemon learns what people do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ingress {
+    /// It asks GitHub.
+    Poll,
+    /// It is told.
+    Push,
+}
 
 /// A daemon of the story.
 struct Daemon {
     process: ProcessId,
     pulse: Pulse,
     task: JoinHandle<()>,
+    polls: bool,
 }
 
 pub(crate) struct World {
+    pub(crate) ingress: Ingress,
+    pub(crate) github: Arc<LocalGitHub>,
     pub(crate) clock: StoryClock,
     pub(crate) machine: StoryMachine,
     pub(crate) tmux: FakeTmux,
@@ -53,8 +74,12 @@ pub(crate) struct World {
     config: Arc<Config>,
     publish: watch::Sender<Arc<Config>>,
     records: Arc<Mutex<Vec<Record>>>,
+    /// When each item was first seen with its label.
+    armed: Arc<Mutex<BTreeMap<String, i64>>>,
     daemons: Vec<Daemon>,
     line: Line,
+    /// How many cycles in a row went well, to their end.
+    whole_cycles: Arc<AtomicU64>,
     /// Say who comes next in the line.
     turns: Numbers,
     folder: TempDir,
@@ -87,7 +112,10 @@ fn config(root: &Path) -> Config {
         let path = folder.path().join("cli-config.yaml");
         let file = json!({
             "state": { "root": folder.path() },
-            "polling": { "sources": [{ "provider": "github", "repos": ["demo/app"] }] },
+            "polling": {
+                "intervalSeconds": 10,
+                "sources": [{ "provider": "github", "repos": [REPO], "label": "loop" }],
+            },
             "routing": {
                 "authorizedUsers": ["ada"],
                 "defaultHarness": "agent",
@@ -142,7 +170,13 @@ impl World {
         let (holds_time, released) = mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || released.recv().ok());
         let folder = new_folder();
+        let ingress = if numbers.percent(50) {
+            Ingress::Poll
+        } else {
+            Ingress::Push
+        };
         let clock = StoryClock::new();
+        let github = github(&clock);
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let machine_numbers = Numbers::of(numbers.below(u64::MAX));
         let machine = StoryMachine::new(folder.path(), clock.clone(), machine_numbers);
@@ -150,6 +184,9 @@ impl World {
         let config = Arc::new(config(folder.path()));
         let (publish, _) = watch::channel(Arc::clone(&config));
         Self {
+            ingress,
+            github,
+            whole_cycles: Arc::default(),
             tmux: FakeTmux::new(machine.clone(), shared),
             clock,
             machine,
@@ -159,6 +196,7 @@ impl World {
             config,
             publish,
             records: Arc::default(),
+            armed: Arc::default(),
             daemons: Vec::new(),
             line: Line::default(),
             turns: Numbers::of(numbers.below(u64::MAX)),
@@ -175,12 +213,20 @@ impl World {
         self.records.lock().unwrap().clone()
     }
 
+    /// Tells whether an item was watched already at a time.
+    pub(crate) fn is_watched(&self, item: &WorkItemRef, at_ms: i64) -> bool {
+        let armed = self.armed.lock().unwrap();
+        armed
+            .get(&item.to_string())
+            .is_some_and(|since| *since < at_ms)
+    }
+
     pub(crate) fn daemons(&self) -> usize {
         self.daemons.len()
     }
 
     /// Starts a daemon, which is killed at a call of tmux if the story says so.
-    pub(crate) fn start_daemon(&mut self, killed_at: Option<KilledAt>, numbers: Numbers) {
+    pub(crate) fn start_daemon(&mut self, killed_at: Option<KilledAt>, mut numbers: Numbers) {
         let process = self.machine.daemon();
         let pulse = Pulse::new(process, self.machine.clone());
         self.machine.note(format!(
@@ -189,20 +235,39 @@ impl World {
             killed_at.map_or_else(String::new, |at| format!(", to be killed {at:?}"))
         ));
         let (tmux, machine) = (self.tmux.clone(), self.machine.clone());
+        let way_numbers = Numbers::of(numbers.below(u64::MAX));
         let tmux = StoryTmux::new(tmux, pulse.clone(), killed_at, numbers);
         let socket = tmux.path_of(&self.socket());
         let log = EventLog::disabled(Source::Poll).observed_by({
             let (records, machine) = (Arc::clone(&self.records), self.machine.clone());
+            let (armed, clock) = (Arc::clone(&self.armed), self.clock.clone());
             let pulse = pulse.clone();
             move |record| {
                 if pulse.beats() {
                     machine.note(format!("  {} {}", record.event, shown(record)));
+                    if record.event == "item.armed" {
+                        let item = record.fields["work_item"].as_str().unwrap();
+                        let at_ms = clock.elapsed_ms();
+                        armed.lock().unwrap().insert(item.to_owned(), at_ms);
+                    }
                     records.lock().unwrap().push(record.clone());
                 }
             }
         });
+        let store = self.store.in_turn(self.line.of(pulse.clone(), killed_at));
+        let polls = self.ingress == Ingress::Poll && self.daemons.iter().all(|other| !other.polls);
+        let poller = polls.then(|| {
+            Poller::new(poll::Parts {
+                github: github::client(&self.github, pulse.clone(), way_numbers),
+                store: store.clone(),
+                config: self.publish.subscribe(),
+                log: log.clone(),
+                clock: Arc::new(self.clock.clone()),
+                wake: Arc::clone(&self.wake),
+            })
+        });
         let dispatcher = Dispatcher::new(Parts {
-            store: self.store.in_turn(self.line.of(pulse.clone(), killed_at)),
+            store,
             runner: TmuxRunner::new(tmux, machine, self.socket(), Limits::default()),
             tmux: TmuxForHosts {
                 binary: "/usr/bin/tmux".into(),
@@ -220,15 +285,38 @@ impl World {
             prompts: Prompts::new(None, None, InteractionMode::Cli),
             wake: Arc::clone(&self.wake),
         });
+        let whole_cycles = Arc::clone(&self.whole_cycles);
         let task = tokio::spawn(async move {
-            dispatcher.run(CancellationToken::new()).await.unwrap();
+            let stop = CancellationToken::new();
+            let polling = async {
+                if let Some(poller) = poller {
+                    poller
+                        .run(&stop, |report| count(report, &whole_cycles))
+                        .await;
+                }
+            };
+            let (dispatched, ()) = tokio::join!(dispatcher.run(stop.clone()), polling);
+            dispatched.unwrap();
         });
         pulse.drives(task.abort_handle());
         self.daemons.push(Daemon {
             process,
             pulse,
             task,
+            polls,
         });
+    }
+
+    /// Counts the cycles that go well from here on.
+    pub(crate) fn forget_cycles(&self) {
+        self.whole_cycles.store(0, Ordering::Relaxed);
+    }
+
+    /// Tells whether GitHub was read to its end, and once more after that.
+    pub(crate) fn has_read_everything(&self) -> bool {
+        // The first may have begun before everything was there, and a list stays behind its newest.
+        let enough = 6;
+        self.ingress == Ingress::Push || self.whole_cycles.load(Ordering::Relaxed) >= enough
     }
 
     /// Kills a daemon wherever it is.
@@ -290,6 +378,7 @@ impl World {
     /// Lets time pass.
     pub(crate) async fn pass(&mut self, ms: u64) {
         tokio::time::advance(Duration::from_millis(ms)).await;
+        self.github.set_clock(self.clock.undisturbed());
         self.settle().await;
         self.machine.tick(&self.tmux);
     }
@@ -301,6 +390,24 @@ impl World {
         self.store.close().await;
         drop(self.config);
         drop(self.folder);
+    }
+}
+
+/// The GitHub of a story, with its items.
+fn github(clock: &StoryClock) -> Arc<LocalGitHub> {
+    let github = LocalGitHub::beside_the_network(github::ADDRESS.parse().unwrap());
+    github.set_clock(clock.undisturbed());
+    for number in 1..=ITEMS {
+        github.open_issue(REPO, "ada", &format!("Title {number}"), "");
+    }
+    Arc::new(github)
+}
+
+fn count(report: &CycleReport, whole: &AtomicU64) {
+    if report.errors.is_empty() && report.rate_limited_until.is_none() {
+        whole.fetch_add(1, Ordering::Relaxed);
+    } else {
+        whole.store(0, Ordering::Relaxed);
     }
 }
 

@@ -22,6 +22,10 @@ pub enum Fault {
     Truncated,
     /// The right list with something that is no object in this place.
     BadElement(usize),
+    /// The right list, with each of its objects twice.
+    Doubled,
+    /// The right list from its end to its beginning.
+    Reversed,
     /// The right answer, but late.
     Slow(Duration),
     /// No answer at all.

@@ -64,23 +64,18 @@ impl LocalGitHub {
     /// When no port can be had.
     pub async fn start() -> io::Result<Self> {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
-        let world = Arc::new(Mutex::new(World::new(format!("http://{address}"))));
-        let stop = CancellationToken::new();
+        let server = Self::beside_the_network(listener.local_addr()?);
         let app = Router::new()
             .fallback(answer)
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
-            .with_state(Shared {
-                world: Arc::clone(&world),
-                stop: stop.clone(),
-            });
+            .with_state(server.shared());
         // Answers are small; without this each would wait for the peer's delayed acknowledgement.
         let listener = listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "setting TCP_NODELAY");
             }
         });
-        let ended = stop.clone().cancelled_owned();
+        let ended = server.stop.clone().cancelled_owned();
         tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, app)
                 .with_graceful_shutdown(ended)
@@ -89,11 +84,35 @@ impl LocalGitHub {
                 tracing::warn!(%error, "the local GitHub server ended");
             }
         });
-        Ok(Self {
+        Ok(server)
+    }
+
+    /// Makes a server that nobody reaches at its address, only by [`asked`](Self::asked).
+    #[must_use]
+    pub fn beside_the_network(address: SocketAddr) -> Self {
+        Self {
             address,
-            world,
-            stop,
-        })
+            world: Arc::new(Mutex::new(World::new(format!("http://{address}")))),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Answers one request, without any network.
+    pub async fn asked(
+        &self,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Response {
+        answer(State(self.shared()), method, uri, headers, body).await
+    }
+
+    fn shared(&self) -> Shared {
+        Shared {
+            world: Arc::clone(&self.world),
+            stop: self.stop.clone(),
+        }
     }
 
     /// Returns the API address, as github.com has it.

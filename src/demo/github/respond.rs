@@ -260,6 +260,8 @@ fn instead(world: &World, fault: &Fault) -> Option<Answer> {
         Fault::StatusAfterwards(_)
         | Fault::Truncated
         | Fault::BadElement(_)
+        | Fault::Doubled
+        | Fault::Reversed
         | Fault::Slow(_)
         | Fault::Hang
         | Fault::NextPageAt(_) => None,
@@ -278,6 +280,21 @@ fn afterwards(fault: Option<&Fault>, answer: &mut Answer) -> Timing {
             let list = answer.body.as_array_mut();
             if let Some(element) = list.and_then(|list| list.get_mut(*index)) {
                 *element = json!({ "id": "not a number", "number": [] });
+            }
+            Timing::AtOnce
+        }
+        Some(Fault::Doubled) => {
+            if let Some(list) = answer.body.as_array_mut() {
+                *list = list
+                    .iter()
+                    .flat_map(|one| [one.clone(), one.clone()])
+                    .collect();
+            }
+            Timing::AtOnce
+        }
+        Some(Fault::Reversed) => {
+            if let Some(list) = answer.body.as_array_mut() {
+                list.reverse();
             }
             Timing::AtOnce
         }

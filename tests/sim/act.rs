@@ -1,0 +1,146 @@
+//! The single things that people do, and that break.
+
+use the_loop::demo::github::Fault;
+use the_loop::model::{Class, Ending};
+
+use crate::push;
+use crate::said::{STRANGER, Said, mark};
+use crate::story::item;
+use crate::world::{Ingress, REPO, World};
+
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// An item is armed and started.
+    Start(u64),
+    /// Somebody writes; what is pushed may be pushed twice.
+    Comment(u64, u64),
+    Edit(u64, u64),
+    Delete(u64, u64),
+    /// Somebody writes who may not command any agent.
+    Stranger(u64),
+    GitHubFails(Fault),
+    FreezeTmux,
+    ThawTmux,
+    KillTmux,
+    RemoveSocket,
+    EndAgent(i32),
+    KillHost,
+    KillDaemon,
+    Jump(i64),
+}
+
+pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
+    let socket = world.socket();
+    let listens = world.tmux.listens(&socket);
+    match act {
+        Act::Start(item) => start(world, item).await,
+        Act::Comment(item, number) => comment(world, item, number, said).await,
+        Act::Edit(item, number) => edit(world, item, number, said),
+        Act::Delete(item, number) => delete(world, item, number, said),
+        Act::Stranger(item) => {
+            world.machine.note("a stranger writes");
+            let written = world.github.comment(REPO, item, "mallory", STRANGER);
+            written.unwrap();
+        }
+        Act::GitHubFails(fault) => {
+            world
+                .machine
+                .note(format!("GitHub will answer with {fault:?}"));
+            world.github.fail("", 1, fault);
+        }
+        Act::FreezeTmux if listens => {
+            world.machine.note("tmux is stopped");
+            world.tmux.freeze(&socket);
+        }
+        Act::ThawTmux => {
+            world.machine.note("tmux goes on");
+            world.tmux.thaw_all();
+        }
+        Act::KillTmux if listens => {
+            world.machine.note("tmux is killed");
+            world.tmux.kill_server(&socket);
+        }
+        Act::RemoveSocket if listens => {
+            world.machine.note("the socket is removed");
+            world.tmux.remove_socket(&socket);
+        }
+        Act::FreezeTmux | Act::KillTmux | Act::RemoveSocket => {}
+        Act::EndAgent(code) => world.machine.end_an_agent(Ending::Code(code)),
+        Act::KillHost => world.machine.kill_a_host(&world.tmux),
+        Act::KillDaemon => world.kill_daemon(0),
+        Act::Jump(ms) => {
+            world.machine.note(format!("the clock jumps by {ms} ms"));
+            world.clock.jump(ms);
+        }
+    }
+}
+
+async fn start(world: &World, item: u64) {
+    world.machine.note(format!("item {item} is started"));
+    match world.ingress {
+        Ingress::Push => {
+            push::armed(world, item).await;
+            push::comment(world, item, 0, "the-loop start", Class::Control).await;
+        }
+        Ingress::Poll => {
+            world.github.label(REPO, item, "ada", "loop").unwrap();
+            let start = world.github.comment(REPO, item, "ada", "the-loop start");
+            start.unwrap();
+        }
+    }
+}
+
+async fn comment(world: &World, item: u64, number: u64, said: &mut Vec<Said>) {
+    let text = mark(item, number, 0);
+    world.machine.note(format!("somebody writes {text}"));
+    let (key, comment) = match world.ingress {
+        Ingress::Push => {
+            let key = push::comment(world, item, number, &text, Class::Event).await;
+            (key, None)
+        }
+        Ingress::Poll => {
+            let id = world.github.comment(REPO, item, "ada", &text).unwrap();
+            (push::key(&self::item(item), &id.to_string()), Some(id))
+        }
+    };
+    if said.iter().all(|one| one.key != key) {
+        said.push(Said {
+            item,
+            number,
+            at_ms: world.clock.elapsed_ms(),
+            key,
+            comment,
+            edits: 0,
+            deleted: false,
+        });
+    }
+}
+
+fn edit(world: &World, item: u64, number: u64, said: &mut [Said]) {
+    let Some((one, id)) = written(item, number, said) else {
+        return;
+    };
+    one.edits += 1;
+    let text = one.last_mark();
+    world.machine.note(format!("somebody edits: {text}"));
+    world.github.edit(REPO, id, "ada", &text).unwrap();
+}
+
+fn delete(world: &World, item: u64, number: u64, said: &mut [Said]) {
+    let Some((one, id)) = written(item, number, said) else {
+        return;
+    };
+    one.deleted = true;
+    world
+        .machine
+        .note(format!("somebody deletes {}", one.last_mark()));
+    world.github.delete(REPO, id).unwrap();
+}
+
+fn written(item: u64, number: u64, said: &mut [Said]) -> Option<(&mut Said, u64)> {
+    let one = said
+        .iter_mut()
+        .find(|one| (one.item, one.number) == (item, number) && !one.deleted)?;
+    let id = one.comment?;
+    Some((one, id))
+}
