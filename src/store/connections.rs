@@ -8,10 +8,23 @@ use sqlx::pool::PoolConnection;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Sqlite, Transaction};
 
-/// Whose turn it is to use the database: a simulation decides here what comes after what.
+/// What a use of the database is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// To look.
+    Reading,
+    /// To change something.
+    Writing,
+}
+
+/// Whose turn it is to use the database: a simulation decides here what comes after what, and fails.
 pub trait Turns: fmt::Debug + Send + Sync {
     /// Returns when the use may begin.
-    fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    ///
+    /// # Errors
+    /// Any that the database may give.
+    fn wait(&self, what: Use)
+    -> Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send + '_>>;
 }
 
 /// One connection that writes, so that the writers of this process queue here instead of polling
@@ -41,26 +54,27 @@ impl Connections {
 
     /// Takes a connection to read with.
     pub(super) async fn reading(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
-        self.turn().await;
+        self.turn(Use::Reading).await?;
         self.readers.acquire().await
     }
 
     /// Takes the connection that writes.
     pub(super) async fn writing(&self) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
-        self.turn().await;
+        self.turn(Use::Writing).await?;
         self.writer.acquire().await
     }
 
     /// Starts a write transaction: it holds the database's write lock from its first statement on,
     /// so nothing that it reads can change before it commits.
     pub(super) async fn begin(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        self.turn().await;
+        self.turn(Use::Writing).await?;
         self.writer.begin_with("BEGIN IMMEDIATE").await
     }
 
-    async fn turn(&self) {
-        if let Some(turns) = &self.turns {
-            turns.wait().await;
+    async fn turn(&self, what: Use) -> Result<(), sqlx::Error> {
+        match &self.turns {
+            Some(turns) => turns.wait(what).await,
+            None => Ok(()),
         }
     }
 

@@ -43,7 +43,7 @@ use sqlx::{Row, Transaction};
 
 pub use claim::{Claim, ClaimOwner, ClaimRef, ClaimedDelivery, Intent};
 pub use claims::{IsDead, LONGEST_WAIT};
-pub use connections::Turns;
+pub use connections::{Turns, Use};
 pub use deduper::{Deduper, Fence};
 pub use effects::{NewAttempt, NewSession, Registered, SessionChange};
 pub use error::StoreError;

@@ -16,6 +16,8 @@ pub(crate) enum Act {
     Comment(u64, u64),
     Edit(u64, u64),
     Delete(u64, u64),
+    /// Somebody stops the agent of an item, or starts it again.
+    Command(u64, Command),
     /// Somebody writes who may not command any agent.
     Stranger(u64),
     GitHubFails(Fault),
@@ -27,6 +29,27 @@ pub(crate) enum Act {
     KillHost,
     KillDaemon,
     Jump(i64),
+    /// Somebody scrolls in the pane of an agent, or goes back to its end.
+    Scroll,
+    Unscroll,
+    FillDisk,
+    ClearDisk,
+    Reboot,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Start,
+    Stop,
+}
+
+impl Command {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Start => "the-loop start",
+            Self::Stop => "the-loop stop",
+        }
+    }
 }
 
 pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
@@ -42,6 +65,22 @@ pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
             let written = world.github.comment(REPO, item, "mallory", STRANGER);
             written.unwrap();
         }
+        Act::Command(item, what) => command(world, item, what).await,
+        Act::Scroll => {
+            if let Some(host) = world.machine.a_host() {
+                world
+                    .machine
+                    .note(format!("somebody scrolls in the pane of host {host}"));
+                world.tmux.scroll(Some(host));
+            }
+        }
+        Act::Unscroll => world.tmux.scroll(None),
+        Act::FillDisk => {
+            world.machine.note("the disk is full");
+            world.fill_disk(true);
+        }
+        Act::ClearDisk => world.fill_disk(false),
+        Act::Reboot => world.reboot(),
         Act::GitHubFails(fault) => {
             world
                 .machine
@@ -75,17 +114,32 @@ pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
     }
 }
 
-async fn start(world: &World, item: u64) {
+async fn start(world: &mut World, item: u64) {
     world.machine.note(format!("item {item} is started"));
     match world.ingress {
         Ingress::Push => {
             push::armed(world, item).await;
-            push::comment(world, item, 0, "the-loop start", Class::Control).await;
+        }
+        Ingress::Poll => world.github.label(REPO, item, "ada", "loop").unwrap(),
+    }
+    command(world, item, Command::Start).await;
+}
+
+async fn command(world: &mut World, item: u64, command: Command) {
+    let words = command.words();
+    world
+        .machine
+        .note(format!("ada writes {words:?} on item {item}"));
+    world
+        .commands
+        .push((item, command, world.clock.elapsed_ms()));
+    match world.ingress {
+        Ingress::Push => {
+            let id = 1_000 + u64::try_from(world.commands.len()).unwrap();
+            push::comment(world, item, id, words, Class::Control).await;
         }
         Ingress::Poll => {
-            world.github.label(REPO, item, "ada", "loop").unwrap();
-            let start = world.github.comment(REPO, item, "ada", "the-loop start");
-            start.unwrap();
+            world.github.comment(REPO, item, "ada", words).unwrap();
         }
     }
 }

@@ -33,6 +33,7 @@ impl StoryMachine {
             numbers,
             troubles: true,
             root: root.to_owned(),
+            boots: 1,
             boot: BootId("boot-1".to_owned()),
             next_pid: FIRST_PID,
             alive: BTreeMap::new(),
@@ -109,6 +110,31 @@ impl StoryMachine {
             host
         };
         tmux.program_ended(killed);
+    }
+
+    /// The machine goes down with all that runs on it, and comes up again.
+    pub(crate) fn reboot(&self, tmux: &FakeTmux) {
+        self.note("the machine goes down and comes up again");
+        tmux.kill_all();
+        let mut table = self.table();
+        let running: Vec<i32> = table.agents.keys().copied().collect();
+        for agent in running {
+            if table.agents[&agent].ended.is_none() {
+                table.end_agent(agent, Cause::Itself);
+            }
+        }
+        table.hosts.clear();
+        table.alive.clear();
+        table.sockets_wanted.clear();
+        table.boots += 1;
+        table.boot = BootId(format!("boot-{}", table.boots));
+    }
+
+    /// A host whose agent runs.
+    pub(crate) fn a_host(&self) -> Option<i32> {
+        let mut table = self.table();
+        let agent = table.one_running()?;
+        Some(table.agents[&agent].host)
     }
 
     /// Lets the hosts do what is due.

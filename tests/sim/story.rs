@@ -6,7 +6,7 @@ use the_loop::demo::github::Fault;
 use the_loop::model::WorkItemRef;
 use the_loop::store::QueueFilter;
 
-use crate::act::{Act, perform};
+use crate::act::{Act, Command, perform};
 use crate::numbers::Numbers;
 use crate::pulse::KilledAt;
 use crate::said::Said;
@@ -40,6 +40,16 @@ fn plan(numbers: &mut Numbers, ingress: Ingress) -> Vec<(u64, Act)> {
             acts.push((numbers.below(LENGTH), Act::Stranger(item)));
         }
     }
+    for item in 1..=ITEMS {
+        if numbers.percent(10) {
+            let at = numbers.below(LENGTH);
+            acts.push((at, Act::Command(item, Command::Stop)));
+            if numbers.percent(60) {
+                let again = at + numbers.between(1, 20_000);
+                acts.push((again, Act::Command(item, Command::Start)));
+            }
+        }
+    }
     for _ in 0..numbers.below(5) {
         let at = numbers.below(LENGTH);
         trouble(numbers, at, &mut acts);
@@ -63,7 +73,7 @@ fn afterthought(numbers: &mut Numbers, ingress: Ingress, item: u64, number: u64)
 }
 
 fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
-    let act = match numbers.below(10) {
+    let act = match numbers.below(14) {
         0..3 => {
             acts.push((at + numbers.between(500, 25_000), Act::ThawTmux));
             Act::FreezeTmux
@@ -73,6 +83,15 @@ fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
         5 | 6 => Act::EndAgent([0, 1, 130][usize::try_from(numbers.below(3)).unwrap()]),
         7 => Act::KillHost,
         8 => Act::KillDaemon,
+        9 | 10 => {
+            acts.push((at + numbers.between(500, 25_000), Act::Unscroll));
+            Act::Scroll
+        }
+        11 => {
+            acts.push((at + numbers.between(500, 10_000), Act::ClearDisk));
+            Act::FillDisk
+        }
+        12 => Act::Reboot,
         _ => Act::Jump(i64::try_from(numbers.below(240_000)).unwrap() - 120_000),
     };
     acts.push((at, act));
@@ -138,7 +157,9 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
     world.machine.note("from here on nothing breaks");
     world.machine.heal();
     world.github.heal();
-    perform(world, Act::ThawTmux, &mut Vec::new()).await;
+    for healed in [Act::ThawTmux, Act::Unscroll, Act::ClearDisk] {
+        perform(world, healed, &mut Vec::new()).await;
+    }
     let until = world.clock.elapsed_ms() + REST;
     world.forget_cycles();
     loop {

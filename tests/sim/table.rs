@@ -77,6 +77,7 @@ pub(crate) struct Table {
     pub(crate) numbers: Numbers,
     pub(crate) troubles: bool,
     pub(crate) root: PathBuf,
+    pub(crate) boots: u32,
     pub(crate) boot: BootId,
     pub(crate) next_pid: i32,
     pub(crate) alive: BTreeMap<i32, u64>,

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, yield_now};
 use tokio_util::sync::CancellationToken;
 
+use crate::act::Command;
 use crate::clock::StoryClock;
 use crate::fake_tmux::{AtSocket, FakeTmux};
 use crate::github;
@@ -69,6 +70,8 @@ pub(crate) struct World {
     pub(crate) tmux: FakeTmux,
     pub(crate) store: Store,
     pub(crate) wake: Arc<Notify>,
+    /// The commands of people, and when they gave them.
+    pub(crate) commands: Vec<(u64, Command, i64)>,
     /// What went wrong on the way.
     pub(crate) broken: Vec<String>,
     config: Arc<Config>,
@@ -192,6 +195,7 @@ impl World {
             machine,
             store,
             wake: Arc::new(Notify::new()),
+            commands: Vec::new(),
             broken: Vec::new(),
             config,
             publish,
@@ -219,6 +223,19 @@ impl World {
         armed
             .get(&item.to_string())
             .is_some_and(|since| *since < at_ms)
+    }
+
+    pub(crate) fn fill_disk(&self, full: bool) {
+        self.line.fill_disk(full);
+    }
+
+    /// The machine goes down, with all daemons.
+    pub(crate) fn reboot(&mut self) {
+        for daemon in &self.daemons {
+            daemon.pulse.stop();
+        }
+        self.forget_the_dead();
+        self.machine.reboot(&self.tmux);
     }
 
     pub(crate) fn daemons(&self) -> usize {

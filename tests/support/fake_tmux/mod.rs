@@ -171,6 +171,25 @@ impl FakeTmux {
         world.end_server(place);
     }
 
+    /// Somebody scrolls in the pane of a program, or all go back to its end.
+    pub(crate) fn scroll(&self, pid: Option<i32>) {
+        let mut world = self.world();
+        let sessions = world.servers.iter_mut().flat_map(|it| &mut it.sessions);
+        for pane in sessions.flat_map(|session| &mut session.panes) {
+            pane.modes = u32::from(Some(pane.program.pid) == pid);
+        }
+    }
+
+    /// Ends every server, as a machine does that goes down.
+    pub(crate) fn kill_all(&self) {
+        let mut world = self.world();
+        for place in 0..world.servers.len() {
+            if world.servers[place].alive {
+                world.end_server(place);
+            }
+        }
+    }
+
     /// Returns where a program's pane is.
     pub(crate) fn pane_of(&self, pid: i32) -> Option<(TmuxSocket, PaneId)> {
         let world = self.world();
