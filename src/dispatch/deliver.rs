@@ -15,8 +15,7 @@ use crate::harness::Harness;
 use crate::model::{HoldReason, Repeat, Session, SessionName};
 use crate::process::identity::Life;
 use crate::runner::{
-    Address, DeliverOutcome, EnterState, Machine, Message, RunnerError, TmuxServer, TokenState,
-    Unanswered,
+    Address, DeliverOutcome, Machine, Message, RunnerError, TmuxServer, TokenState, Unanswered,
 };
 use crate::store::{Claim, Intent, SessionChange};
 
@@ -162,7 +161,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(said) => said,
             Err(conclusion) => return Ok(conclusion),
         };
-        let (expires_at, submit_gap) = (said.expires_at, said.submit_gap);
+        let expires_at = said.expires_at;
         let outcome = self
             .runner
             .deliver(address, &said, &fence(&self.deduper, claim))
@@ -183,11 +182,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Step::Delivery,
                 "the session ended before the message was in",
             )),
-            Ok(DeliverOutcome::Held(reason)) => {
-                if reason == HoldReason::EnterPending {
-                    self.press_enter_later(address, submit_gap, None);
-                }
-                Ok(Conclusion::held(reason, LOOK_AGAIN_SOON))
+            Ok(DeliverOutcome::Held(reason)) => Ok(Conclusion::held(reason, LOOK_AGAIN_SOON)),
+            Ok(DeliverOutcome::EnterPending(other)) => {
+                self.make_room(claim, session, name, other).await
             }
             Err(RunnerError::Changed { .. } | RunnerError::NotAdopted { .. })
                 if road == Road::Straight =>
@@ -244,60 +241,15 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         (self.runner.limits().answer * LATE_ANSWERS).max(SHORTEST_LIFE)
     }
 
-    /// Sees that what is in the session was sent too: until its Enter is pressed it is only typed, and
-    /// goes with the agent.
-    ///
-    /// tmux says yes to a paste that an ending harness never reads; its recorded process tells.
-    async fn submitted(
-        &self,
-        claim: &Arc<Claim>,
-        session: &Session,
-        name: &SessionName,
-        repeat: Repeat,
-        road: Road,
-    ) -> Result<Conclusion, WorkError> {
-        let address = &Self::address(session, name);
-        let (gap, message) = (self.submit_gap(session), claim.message());
-        // tmux presses it after the gap by itself.
-        tokio::time::sleep(gap * 2).await;
-        let fence = fence(&self.deduper, claim);
-        let enter = self
-            .runner
-            .settle_enter(address, Some(message), &fence)
-            .await;
-        if self.harness_is_gone(session) {
-            return Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible))
-                .await;
-        }
-        match enter {
-            Ok(EnterState::Settled) => Ok(self.arrived(claim, session, name, repeat, road)),
-            Ok(EnterState::Pending { reason, .. }) => {
-                self.press_enter_later(address, gap, Some(message));
-                Ok(Conclusion::held(reason, LOOK_AGAIN_SOON))
-            }
-            Err(RunnerError::FenceLost(lost)) => Err(lost.into()),
-            Err(RunnerError::Unanswered(why)) => Ok(Self::waits_for(&why)),
-            Err(error) => {
-                tracing::debug!(session = %name, "an Enter was not pressed: {error}");
-                Ok(Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON))
-            }
-        }
-    }
-
-    fn harness_is_gone(&self, session: &Session) -> bool {
+    pub(super) fn harness_is_gone(&self, session: &Session) -> bool {
         session
             .target
             .as_ref()
             .is_some_and(|target| self.runner.life(&target.boot, &target.harness) == Life::Gone)
     }
 
-    pub(super) fn submit_gap(&self, session: &Session) -> Duration {
-        let harness = self.harness(&session.harness);
-        harness.map_or(Duration::ZERO, |harness| harness.submit_gap())
-    }
-
     /// The conclusion of a message that is in the session.
-    fn arrived(
+    pub(super) fn arrived(
         &self,
         claim: &Claim,
         session: &Session,

@@ -1,86 +1,98 @@
-//! The Enter after a paste, where tmux did not get to it: pressed again until it is done.
+//! The Enter after a paste, where tmux did not get to it: the delivery that waits for it presses it.
 //!
-//! The text is in the session and never sent again; only its submission is outstanding, and the
-//! option `@loop_enter` says whether it is. Somebody who scrolls in the pane may take his time.
+//! A text counts as delivered when its Enter was pressed, so whoever takes its delivery up again, in
+//! whichever process, finds its token in the session and presses the Enter alone. What a delivery
+//! left that nobody takes up any more is pressed by the next text for the session.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use super::Shared;
+use super::conclude::Conclusion;
+use super::deliver::Road;
+use super::error::WorkError;
+use super::fence::fence;
+use super::work::LOOK_AGAIN_SOON;
+use crate::model::{DeliveryId, HoldReason, Repeat, Session, SessionName};
+use crate::runner::{EnterState, Machine, RunnerError, TmuxServer};
+use crate::store::Claim;
 
-use crate::model::{DeliveryId, OwnerId};
-use crate::runner::{Address, BoxFuture, EnterState, FenceLost, Machine, TmuxRunner, TmuxServer};
-
-/// The pause before an Enter that could not be pressed is tried again; later ones double …
-const AGAIN: Duration = Duration::from_secs(1);
-/// … up to this.
-const LONGEST: Duration = Duration::from_secs(8);
-
-/// The sessions whose Enter is watched: one task each, however often it is asked.
-#[derive(Debug, Default)]
-pub(super) struct Watched(Mutex<HashSet<OwnerId>>);
-
-impl Watched {
-    /// Begins a watch; false where there is one already.
-    pub(super) fn begin(&self, owner: &OwnerId) -> bool {
-        self.lock().insert(owner.clone())
-    }
-
-    /// Ends it, so that the next paste begins another.
-    fn end(&self, owner: &OwnerId) {
-        self.lock().remove(owner);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<OwnerId>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Whether an Enter is still to come.
+pub(super) enum Entered {
+    /// It was pressed, or nobody is left to read it.
+    Yes,
+    /// What it waits for.
+    NotYet(Conclusion),
 }
 
-/// Presses an Enter that was outstanding twice the gap between paste and Enter ago, until none is or
-/// `ending` says that the process ends.
-///
-/// `due` is the delivery that was pasted just now, if it is known; any other is looked for first.
-pub(super) async fn watch<T: TmuxServer, M: Machine>(
-    runner: Arc<TmuxRunner<T, M>>,
-    address: Address,
-    owner: OwnerId,
-    (mut due, submit_gap): (Option<DeliveryId>, Duration),
-    watched: Arc<Watched>,
-    ending: CancellationToken,
-) {
-    // Whoever presses: the guarded Enter goes in once, so it needs no claim.
-    let free = || -> BoxFuture<Result<(), FenceLost>> { Box::pin(async { Ok(()) }) };
-    let arrival = submit_gap * 2;
-    let mut pause = due.map_or(Duration::ZERO, |_| arrival);
-    let mut next = AGAIN.max(arrival);
-    loop {
-        tokio::select! {
-            () = ending.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
+    /// Sees that what is in the session was sent too: until its Enter is pressed it is only typed, and
+    /// goes with the agent.
+    ///
+    /// tmux says yes to a paste that an ending harness never reads; its recorded process tells.
+    pub(super) async fn submitted(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        repeat: Repeat,
+        road: Road,
+    ) -> Result<Conclusion, WorkError> {
+        let entered = self
+            .press_enter(claim, session, name, claim.message())
+            .await?;
+        if self.harness_is_gone(session) {
+            return Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible))
+                .await;
         }
-        // What is pasted from here on this look may miss, so it begins a watch of its own.
-        watched.end(&owner);
-        let state = runner.settle_enter(&address, due, &free).await;
-        if state == Ok(EnterState::Settled) || !watched.begin(&owner) {
-            return;
+        match entered {
+            Entered::Yes => Ok(self.arrived(claim, session, name, repeat, road)),
+            Entered::NotYet(waits) => Ok(waits),
         }
-        match state {
-            Ok(EnterState::Pending { delivery, .. }) if due != Some(delivery) => {
-                due = Some(delivery);
-                pause = arrival;
-                next = AGAIN.max(arrival);
-                continue;
-            }
-            Ok(state) => {
-                tracing::debug!(session = %address.name, ?state, "an Enter is outstanding");
-            }
+    }
+
+    /// Presses the Enter that another delivery's text was left without, so that the way is free when
+    /// the claimed one looks again.
+    pub(super) async fn make_room(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        other: DeliveryId,
+    ) -> Result<Conclusion, WorkError> {
+        match self.press_enter(claim, session, name, other).await? {
+            Entered::Yes => Ok(Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON)),
+            Entered::NotYet(waits) => Ok(waits),
+        }
+    }
+
+    /// Presses the Enter of a delivery's text once the text had time to arrive.
+    async fn press_enter(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        due: DeliveryId,
+    ) -> Result<Entered, WorkError> {
+        // tmux presses it after the gap by itself.
+        tokio::time::sleep(self.submit_gap(session) * 2).await;
+        let address = Self::address(session, name);
+        let fence = fence(&self.deduper, claim);
+        let waits = match self.runner.settle_enter(&address, due, &fence).await {
+            Ok(EnterState::Settled) => return Ok(Entered::Yes),
+            Ok(EnterState::Pending(reason)) => Conclusion::held(reason, LOOK_AGAIN_SOON),
+            Err(RunnerError::FenceLost(lost)) => return Err(lost.into()),
+            Err(RunnerError::Unanswered(why)) => Self::waits_for(&why),
             Err(error) => {
-                tracing::debug!(session = %address.name, "an outstanding Enter was not settled: {error}");
+                tracing::debug!(session = %name, "an Enter was not pressed: {error}");
+                Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON)
             }
-        }
-        pause = next;
-        next = (next * 2).min(LONGEST.max(arrival));
+        };
+        Ok(Entered::NotYet(waits))
+    }
+
+    fn submit_gap(&self, session: &Session) -> Duration {
+        let harness = self.harness(&session.harness);
+        harness.map_or(Duration::ZERO, |harness| harness.submit_gap())
     }
 }

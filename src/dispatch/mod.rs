@@ -23,14 +23,12 @@ mod work;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 pub use error::DispatchError;
 
@@ -42,7 +40,7 @@ use crate::model::{BootId, DeliveryId, HarnessName, ProcessId};
 use crate::process::identity::Life;
 use crate::routing::policy::Policy;
 use crate::routing::prompt::Prompts;
-use crate::runner::{Address, Machine, TmuxRunner, TmuxServer};
+use crate::runner::{Machine, TmuxRunner, TmuxServer};
 use crate::store::{Claim, ClaimOwner, Deduper, Ledger, SessionRegistry, Store};
 use work::Worked;
 
@@ -52,9 +50,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long work under way may take to finish after the daemon was asked to stop.
 const FINISH: Duration = Duration::from_secs(20);
-
-/// How long the last Enter may take when the process ends.
-const AFTERWARDS: Duration = Duration::from_secs(4);
 
 /// How far ahead a one-shot run waits for deliveries that become due: a review that is still coming
 /// in, a harness that is still starting.
@@ -150,10 +145,6 @@ struct Shared<T, M> {
     program: PathBuf,
     wake: Arc<Notify>,
     prompts: Prompts,
-    afterwards: TaskTracker,
-    enters: Arc<enter::Watched>,
-    looked_for_enters: AtomicBool,
-    ending: CancellationToken,
 }
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
@@ -187,10 +178,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             program,
             wake,
             prompts,
-            afterwards: TaskTracker::new(),
-            enters: Arc::default(),
-            looked_for_enters: AtomicBool::new(false),
-            ending: CancellationToken::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -202,7 +189,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     /// # Errors
     /// When the store fails; what was under way is taken up at the next start.
     pub async fn run(&self, stop: CancellationToken) -> Result<Tally, DispatchError> {
-        self.shared.watch_left_enters().await;
         let mut work = JoinSet::new();
         let mut tally = Tally::default();
         let outcome = loop {
@@ -233,7 +219,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             while let Some(ended) = work.join_next().await {
                 tally.count(ended);
             }
-            self.finish_afterwards().await;
         });
         if finished.await.is_err() {
             tracing::warn!(
@@ -251,7 +236,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
     /// # Errors
     /// When the store fails.
     pub async fn drain(&self, stop: &CancellationToken) -> Result<Tally, DispatchError> {
-        self.shared.watch_left_enters().await;
         self.drain_within(ONE_SHOT_HORIZON, stop).await
     }
 
@@ -311,17 +295,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             self.until_due().await
         } else {
             Ok(None)
-        }
-    }
-
-    /// Gives what follows a delivery a moment; an Enter that waits for a person is left to the next
-    /// delivery or the next start.
-    async fn finish_afterwards(&self) {
-        self.shared.afterwards.close();
-        let all = tokio::time::timeout(AFTERWARDS, self.shared.afterwards.wait());
-        if all.await.is_err() {
-            self.shared.ending.cancel();
-            self.shared.afterwards.wait().await;
         }
     }
 
@@ -409,48 +382,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     fn prompts(&self) -> &Prompts {
         &self.prompts
-    }
-
-    /// Presses an Enter that tmux did not get to, once its text had time to arrive: that of `pasted`,
-    /// or whichever is found.
-    fn press_enter_later(
-        &self,
-        address: &Address,
-        submit_gap: Duration,
-        pasted: Option<DeliveryId>,
-    ) {
-        let Some(owner) = &address.owner else { return };
-        if self.enters.begin(owner) {
-            self.afterwards.spawn(enter::watch(
-                Arc::clone(&self.runner),
-                address.clone(),
-                owner.clone(),
-                (pasted, submit_gap),
-                Arc::clone(&self.enters),
-                self.ending.clone(),
-            ));
-        }
-    }
-
-    /// Sees to the Enters that an earlier process may have left outstanding, once per process. It
-    /// neither says nor starts anything: an agent that has ended is left to its next event.
-    async fn watch_left_enters(&self) {
-        if self.looked_for_enters.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let sessions = match self.registry.running_here().await {
-            Ok(sessions) => sessions,
-            Err(error) => {
-                tracing::warn!("outstanding Enters wait for the next message: {error}");
-                return;
-            }
-        };
-        for session in sessions {
-            if let Ok(name) = session.minted_ref.session_name() {
-                let address = Self::address(&session, &name);
-                self.press_enter_later(&address, self.submit_gap(&session), None);
-            }
-        }
     }
 
     fn harness(&self, name: &HarnessName) -> Result<Harness, HarnessError> {

@@ -102,7 +102,7 @@ pub fn hold_advice(reason: HoldReason) -> Advice {
             "Look at the process (`the-loop sessions show`); end it yourself when it is done.",
         ),
         HoldReason::EnterPending => advice(
-            "The message before was typed, its Enter is still to come.",
+            "It was typed, or the message before it, and the Enter is still to come.",
             "Nothing.",
         ),
         HoldReason::NoAgent => advice(

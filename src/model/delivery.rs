@@ -139,7 +139,7 @@ words! {
         TmuxSilent => "tmux-silent",
         /// The session is gone but its recorded harness still runs.
         AgentOutlivesSession => "agent-outlives-session",
-        /// The Enter of the message before is still on its way.
+        /// A text is typed, its own or the one before, and the Enter is still to come.
         EnterPending => "enter-pending",
         /// The pane runs a shell, not an agent.
         NoAgent => "no-agent",

@@ -46,6 +46,8 @@ pub enum DeliverOutcome {
     SessionDead(Remains),
     /// It has to wait; nothing was pasted.
     Held(HoldReason),
+    /// It has to wait for the Enter of this other delivery, which is outstanding; nothing was pasted.
+    EnterPending(DeliveryId),
 }
 
 impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {

@@ -19,23 +19,17 @@ use super::paste::{Modes, Seat};
 use super::server::{TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
-/// Whether the last text was submitted.
+/// Whether the text of a delivery was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnterState {
-    /// No Enter is outstanding, or whoever it is for has ended.
+    /// Its Enter is not outstanding, or whoever it is for has ended.
     Settled,
-    /// That of a delivery is outstanding.
-    Pending {
-        /// The delivery.
-        delivery: DeliveryId,
-        /// What it waits for.
-        reason: HoldReason,
-    },
+    /// Its Enter is outstanding, and this is what it waits for.
+    Pending(HoldReason),
 }
 
 /// An Enter that tmux has not pressed yet.
 struct Outstanding {
-    delivery: DeliveryId,
     in_mode: bool,
     /// What was pasted into, where that is a person's program.
     program: Option<String>,
@@ -113,15 +107,15 @@ fn print(marker: Marker) -> TmuxCommand {
 }
 
 impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
-    /// Presses the Enter of `due` if it is still outstanding, and no other: `due` is what was
-    /// [`EnterState::Pending`] at least twice the submit gap ago, so that its text has arrived.
+    /// Presses the Enter of `due` if it is still outstanding, and no other: `due` was pasted at least
+    /// twice the submit gap ago, so that its text has arrived.
     ///
     /// # Errors
     /// When tmux does not answer or refuses.
     pub async fn settle_enter(
         &self,
         address: &Address,
-        due: Option<DeliveryId>,
+        due: DeliveryId,
         fence: Fence<'_>,
     ) -> Result<EnterState, RunnerError> {
         let (Some(target), Some(owner)) = (&address.target, &address.owner) else {
@@ -131,27 +125,23 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         if self.machine.life(&target.boot, &target.harness) == Life::Gone {
             return Ok(EnterState::Settled);
         }
-        let Some(seen) = self.outstanding(target, owner).await? else {
+        let Some(seen) = self.outstanding(target, owner, due).await? else {
             return Ok(EnterState::Settled);
         };
-        let pending = |delivery, reason| Ok(EnterState::Pending { delivery, reason });
-        if due != Some(seen.delivery) {
-            return pending(seen.delivery, HoldReason::EnterPending);
-        }
         let left = seen.program.as_ref().is_some_and(|p| *p != seen.foreground);
         let command = if left {
             tracing::warn!(
                 session = %address.name,
-                delivery = %seen.delivery,
+                delivery = %due,
                 "what was pasted into has left the pane before its Enter, which is not pressed"
             );
-            give_up(target, owner, seen.delivery)
+            give_up(target, owner, due)
         } else {
             let modes = match seen.in_mode {
                 false => Modes::Refuse,
                 true => match self.unattended(target).await? {
                     Some(attached) => Modes::Leave { attached },
-                    None => return pending(seen.delivery, HoldReason::PaneInMode),
+                    None => return Ok(EnterState::Pending(HoldReason::PaneInMode)),
                 },
             };
             let seat = Seat {
@@ -160,7 +150,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 foreground: seen.program.as_deref(),
             };
             let (done, refused) = (print(Marker::Done), print(Marker::Refused));
-            press(&seat, seen.delivery, modes, vec![done], vec![refused])
+            press(&seat, due, modes, vec![done], vec![refused])
         };
         let invocation = self.invocation(&target.socket, vec![command]);
         let answer = self.change(&invocation, fence).await?;
@@ -171,18 +161,19 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             return Err(RunnerError::refused("press Enter", &answer));
         }
         // tmux may have pressed it in between.
-        match self.outstanding(target, owner).await? {
-            None => Ok(EnterState::Settled),
-            Some(seen) if seen.in_mode => pending(seen.delivery, HoldReason::PaneInMode),
-            Some(seen) => pending(seen.delivery, HoldReason::EnterPending),
-        }
+        Ok(match self.outstanding(target, owner, due).await? {
+            None => EnterState::Settled,
+            Some(seen) if seen.in_mode => EnterState::Pending(HoldReason::PaneInMode),
+            Some(_) => EnterState::Pending(HoldReason::EnterPending),
+        })
     }
 
-    /// Returns the Enter that is outstanding in the session; none as well where it is gone.
+    /// Returns the Enter of `due` if it is outstanding in the session; none as well where that is gone.
     async fn outstanding(
         &self,
         target: &TmuxTarget,
         owner: &OwnerId,
+        due: DeliveryId,
     ) -> Result<Option<Outstanding>, Unanswered> {
         let question = TmuxCommand::DisplayMessage {
             target: Some(Target::Pane(target.pane.clone())),
@@ -206,9 +197,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             });
         };
         let ours = *session == target.session_id.to_string() && *shown == owner.as_str();
-        let delivery = enter.parse().ok().filter(|_| ours).map(DeliveryId);
-        Ok(delivery.map(|delivery| Outstanding {
-            delivery,
+        let is_due = ours && *enter == due.to_string();
+        Ok(is_due.then(|| Outstanding {
             in_mode: *in_mode != "0",
             program: (!target.is_hosted()).then(|| (*program).to_owned()),
             foreground: (*foreground).to_owned(),

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{HoldReason, OwnerId, TmuxTarget};
+use crate::model::{DeliveryId, HoldReason, OwnerId, TmuxTarget};
 
 use super::command::{BufferName, Scope, Setting, Target, TmuxCommand};
 use super::deliver::{DeliverOutcome, Message};
@@ -39,7 +39,7 @@ pub(super) struct Refusal {
     pub(super) input_off: bool,
     pub(super) in_mode: bool,
     pub(super) pasted: bool,
-    pub(super) enter_pending: bool,
+    pub(super) enter_pending: Option<DeliveryId>,
 }
 
 pub(super) const REFUSAL: &[Field] = &[
@@ -168,7 +168,7 @@ impl Paste<'_> {
             input_off: input_off == "1",
             in_mode: in_mode != "0",
             pasted: !token.is_empty(),
-            enter_pending: !enter.is_empty(),
+            enter_pending: enter.parse().ok().map(DeliveryId),
         })
     }
 
@@ -220,8 +220,8 @@ impl Refusal {
         if !self.same_pane || self.over {
             return None;
         }
-        if self.enter_pending {
-            return Some(DeliverOutcome::Held(HoldReason::EnterPending));
+        if let Some(delivery) = self.enter_pending {
+            return Some(DeliverOutcome::EnterPending(delivery));
         }
         self.input_off
             .then_some(DeliverOutcome::Held(HoldReason::InputOff))

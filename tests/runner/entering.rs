@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use the_loop::model::{DeliveryId, HoldReason, OwnerId};
+use the_loop::model::{DeliveryId, OwnerId};
 use the_loop::runner::{Address, DeliverOutcome, EnterState};
 
 use crate::rig::{Rig, address, item, message, open, option, pane, pasted};
@@ -19,10 +19,7 @@ async fn an_enter_that_met_copy_mode_is_pressed_later() {
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(option(&rig, &it, "@loop_enter"), "1", "withheld");
 
-    let state = rig
-        .runner
-        .settle_enter(&it, Some(DeliveryId(1)), &open)
-        .await;
+    let state = rig.runner.settle_enter(&it, DeliveryId(1), &open).await;
 
     assert_eq!(state, Ok(EnterState::Settled));
     assert_eq!(rig.typed(1, "\r"), pasted("text"));
@@ -36,15 +33,9 @@ async fn only_the_enter_that_is_due_is_pressed() {
     slow.submit_gap = Duration::from_secs(600);
     rig.runner.deliver(&it, &slow, &open).await.unwrap();
 
-    for due in [None, Some(DeliveryId(2))] {
-        let state = rig.runner.settle_enter(&it, due, &open).await;
-        let pending = EnterState::Pending {
-            delivery: DeliveryId(1),
-            reason: HoldReason::EnterPending,
-        };
-        assert_eq!(state, Ok(pending));
-    }
+    let state = rig.runner.settle_enter(&it, DeliveryId(2), &open).await;
 
+    assert_eq!(state, Ok(EnterState::Settled));
     assert_eq!(option(&rig, &it, "@loop_enter"), "1");
 }
 
@@ -90,10 +81,7 @@ async fn an_enter_for_a_persons_program_is_never_pressed_into_what_follows_it() 
     let half = format!("touch {}/half", rig.folder(1).display());
     rig.tmux.ok(&["send-keys", "-t", &pane(&it), "-l", &half]);
 
-    let state = rig
-        .runner
-        .settle_enter(&it, Some(DeliveryId(1)), &open)
-        .await;
+    let state = rig.runner.settle_enter(&it, DeliveryId(1), &open).await;
 
     assert_eq!(state, Ok(EnterState::Settled));
     assert_eq!(option(&rig, &it, "@loop_enter"), "", "nothing waits for it");
@@ -111,10 +99,7 @@ async fn an_enter_for_a_persons_program_is_pressed_while_it_is_there() {
     let it = text_without_enter_in_a_persons_shell(&rig).await;
     rig.persons_pane(it.name.as_str());
 
-    let state = rig
-        .runner
-        .settle_enter(&it, Some(DeliveryId(1)), &open)
-        .await;
+    let state = rig.runner.settle_enter(&it, DeliveryId(1), &open).await;
 
     assert_eq!(state, Ok(EnterState::Settled));
     assert_eq!(rig.typed(1, "\n"), "text\n");

@@ -97,10 +97,7 @@ async fn deliver(rig: &Rig, it: &Address, delivery: i64, text: &str) {
         .await;
     assert_eq!(outcome, Ok(DeliverOutcome::Delivered), "{text:?}");
     let pressed = async {
-        let enter = || {
-            rig.runner
-                .settle_enter(it, Some(DeliveryId(delivery)), &open)
-        };
+        let enter = || rig.runner.settle_enter(it, DeliveryId(delivery), &open);
         while enter().await != Ok(EnterState::Settled) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -1,109 +1,12 @@
-//! How an outstanding Enter is watched.
-
-use std::sync::atomic::AtomicU32;
+//! Who presses an Enter that tmux did not get to.
 
 use super::orphaned::occupied;
 use super::*;
-use crate::dispatch::enter::{Watched, watch};
 
-const GAP: Duration = Duration::from_millis(150);
-
-/// Watches the Enter of a session whose tmux answers so, until the watch is over.
-async fn watch_enter(
-    owner: &OwnerId,
-    target: TmuxTarget,
-    due: Option<DeliveryId>,
-    script: impl FnMut(&Invocation) -> Result<Answer, Unanswered> + Send + 'static,
-) {
-    let name = ITEM.parse::<crate::model::WorkItemRef>().unwrap();
-    let address = Address {
-        name: name.session_name().unwrap(),
-        owner: Some(owner.clone()),
-        target: Some(target),
-    };
-    let script: Script = Box::new(script);
-    let runner = TmuxRunner::new(
-        ScriptedTmux(Arc::new(Mutex::new(script))),
-        LocalMachine::new("/nowhere".into()),
-        TmuxSocket::Default,
-        Limits::default(),
-    );
-    let watched = Arc::new(Watched::default());
-    assert!(watched.begin(owner));
-    assert!(!watched.begin(owner), "one watch per session");
-
-    watch(
-        Arc::new(runner),
-        address,
-        owner.clone(),
-        (due, GAP),
-        Arc::clone(&watched),
-        CancellationToken::new(),
-    )
-    .await;
-
-    assert!(watched.begin(owner), "the watch is over");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_enter_is_pressed_however_long_somebody_scrolls() {
-    let owner = OwnerId::mint();
-    let asked = Arc::new(AtomicU32::new(0));
-    let (count, shown) = (Arc::clone(&asked), owner.clone());
-
-    watch_enter(&owner, target(Agent::Runs), None, move |call| {
-        if call.commands.len() == 2 {
-            return said("loop-is|1\nloop-client|0\n".to_owned());
-        }
-        match count.fetch_add(1, Ordering::SeqCst) {
-            ..40 => outstanding(&shown, 1, "7"),
-            _ => outstanding(&shown, 0, ""),
-        }
-    })
-    .await;
-
-    assert_eq!(asked.load(Ordering::SeqCst), 41);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_enter_gets_its_time_though_another_was_waited_for() {
-    for (due, earliest) in [
-        (Some(DeliveryId(8)), GAP * 2),
-        (Some(DeliveryId(7)), GAP * 4),
-    ] {
-        let owner = OwnerId::mint();
-        let began = Instant::now();
-        let pressed = Arc::new(Mutex::new(Vec::new()));
-        let (presses, shown) = (Arc::clone(&pressed), owner.clone());
-
-        watch_enter(&owner, target(Agent::Runs), due, move |call| {
-            if asks_for_enter(call) {
-                return outstanding(&shown, 0, "8");
-            }
-            presses.lock().unwrap().push(began.elapsed());
-            said("loop-done\n".to_owned())
-        })
-        .await;
-
-        assert_eq!(pressed.lock().unwrap()[..], [earliest], "{due:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn nobody_watches_the_enter_of_a_server_that_is_gone() {
-    let owner = OwnerId::mint();
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&asked);
-    let mut gone_for_sure = target(Agent::Runs);
-    gone_for_sure.server = gone();
-
-    watch_enter(&owner, gone_for_sure, None, move |call| {
-        count.fetch_add(1, Ordering::SeqCst);
-        no_server(call)
-    })
-    .await;
-
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+/// The answer to a paste that the Enter of this delivery keeps out.
+fn kept_out(owner: &OwnerId, by: &str) -> Result<Answer, Unanswered> {
+    let host = own().pid;
+    said(format!("loop-refused|$3|{owner}|{host}|0|0|0|0|{by}|\n"))
 }
 
 /// A person scrolls in the pane: the text is typed, and its Enter waits.
@@ -131,14 +34,95 @@ async fn a_text_counts_as_delivered_when_it_was_sent_and_not_before() {
 
     assert_eq!(typed.lock().unwrap().len(), 1);
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
-    world.pass(21);
-    world.work().await;
-    assert_eq!(world.state(delivery).await, DeliveryState::Held);
-    assert_eq!(world.attempts(delivery).await, 0, "waiting costs none");
+    for _ in 0..3 {
+        world.pass(21);
+        world.work().await;
+        assert_eq!(world.state(delivery).await, DeliveryState::Held);
+        assert_eq!(world.attempts(delivery).await, 0, "waiting costs none");
+    }
 
     world.tmux(move |call| nothing_unsent(call, &session, "2"));
     world.pass(21);
     world.work().await;
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    assert_eq!(typed.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_enter_that_a_process_left_outstanding_is_pressed_by_the_next_and_no_text_is_typed() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let intent = crate::store::Intent {
+        owner: session.owner.clone(),
+        expires_at: start(),
+    };
+    let deduper = world.store.deduper();
+    deduper.store_intent(&claim, &intent).await.unwrap();
+    let pressed = Arc::new(AtomicU32::new(0));
+    let (presses, due) = (Arc::clone(&pressed), delivery.to_string());
+    world.tmux(move |call| match &call.commands[..] {
+        [TmuxCommand::DisplayMessage { .. }] if asks_for_enter(call) => {
+            outstanding(&session.owner, 0, &due)
+        }
+        [TmuxCommand::DisplayMessage { .. }] => token(&session, "1"),
+        [TmuxCommand::IfShell { .. }] => {
+            presses.fetch_add(1, Ordering::SeqCst);
+            said("loop-done\n".to_owned())
+        }
+        other => panic!("only the Enter is seen to: {other:?}"),
+    });
+
+    world.work().await;
+
+    assert_eq!(pressed.load(Ordering::SeqCst), 1);
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+}
+
+/// That of a delivery which was dropped, or which an earlier version settled, is nobody's any more.
+#[tokio::test]
+async fn an_enter_that_no_delivery_waits_for_is_pressed_before_the_next_text() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let (scrolls, pressed) = (Arc::new(AtomicU32::new(1)), Arc::new(AtomicU32::new(0)));
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let (mode, presses, heard) = (scrolls.clone(), pressed.clone(), Arc::clone(&typed));
+    world.tmux(move |call| {
+        let left = if presses.load(Ordering::SeqCst) == 0 {
+            "7"
+        } else {
+            ""
+        };
+        match &call.commands[..] {
+            [TmuxCommand::LoadBuffer(_), ..] if !left.is_empty() => kept_out(&session.owner, left),
+            [_, TmuxCommand::ListClients { .. }] => said("loop-is|1\nloop-client|0\n".to_owned()),
+            [TmuxCommand::DisplayMessage { .. }] if asks_for_enter(call) => {
+                outstanding(&session.owner, mode.load(Ordering::SeqCst), left)
+            }
+            [TmuxCommand::IfShell { .. }] => {
+                presses.fetch_add(1, Ordering::SeqCst);
+                said("loop-done\n".to_owned())
+            }
+            [TmuxCommand::DisplayMessage { .. }] => token(&session, ""),
+            _ => occupied(call, &session.owner, &heard),
+        }
+    });
+
+    world.work().await;
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.reason.as_deref(), Some("pane-in-mode"));
+    assert_eq!(pressed.load(Ordering::SeqCst), 0);
+    scrolls.store(0, Ordering::SeqCst);
+    world.pass(21);
+    world.work().await;
+    assert_eq!(pressed.load(Ordering::SeqCst), 1);
+    assert!(typed.lock().unwrap().is_empty(), "the Enter first");
+    world.pass(21);
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    assert_eq!(pressed.load(Ordering::SeqCst), 1);
     assert_eq!(typed.lock().unwrap().len(), 1);
 }

@@ -18,6 +18,7 @@ mod store_failing;
 mod tickets;
 
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};

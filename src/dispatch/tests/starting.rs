@@ -1,51 +1,25 @@
-//! What a dispatcher sees to when it starts, and what it leaves alone.
-
-use std::sync::atomic::AtomicU32;
+//! What a dispatcher leaves alone when it starts.
 
 use super::*;
 
-impl World {
-    async fn first_drain(&self) {
+#[tokio::test]
+async fn a_start_asks_nothing_about_a_session_for_which_nothing_is_due() {
+    for agent in [Agent::Runs, Agent::Gone] {
+        let world = World::new().await;
+        let before = world.active_session(agent).await;
+        let asked = Arc::new(AtomicU32::new(0));
+        let questions = Arc::clone(&asked);
+        world.tmux(move |call| {
+            questions.fetch_add(1, Ordering::SeqCst);
+            no_server(call)
+        });
+
         let stop = CancellationToken::new();
-        self.dispatcher.drain(&stop).await.unwrap();
+        world.dispatcher.drain(&stop).await.unwrap();
+
+        assert_eq!(asked.load(Ordering::SeqCst), 0);
+        assert_eq!(world.session().await, Some(before));
+        let spawns = world.folder.path().join("run");
+        assert!(!spawns.exists(), "nothing was prepared");
     }
-}
-
-#[tokio::test]
-async fn an_enter_that_a_daemon_left_outstanding_is_pressed_at_the_next_start() {
-    let world = World::new().await;
-    let session = world.active_session(Agent::Runs).await;
-    let pressed = Arc::new(AtomicU32::new(0));
-    let presses = Arc::clone(&pressed);
-    world.tmux(move |call| match &call.commands[..] {
-        [TmuxCommand::DisplayMessage { .. }] => outstanding(&session.owner, 0, "7"),
-        [TmuxCommand::IfShell { .. }] => {
-            presses.fetch_add(1, Ordering::SeqCst);
-            said("loop-done\n".to_owned())
-        }
-        other => panic!("only the Enter is seen to: {other:?}"),
-    });
-
-    world.first_drain().await;
-
-    assert_eq!(pressed.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test]
-async fn an_agent_that_died_is_left_to_its_next_event_when_the_daemon_starts() {
-    let world = World::new().await;
-    let before = world.active_session(Agent::Gone).await;
-    let asked = Arc::new(AtomicU32::new(0));
-    let questions = Arc::clone(&asked);
-    world.tmux(move |call| {
-        questions.fetch_add(1, Ordering::SeqCst);
-        no_server(call)
-    });
-
-    world.first_drain().await;
-
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
-    assert_eq!(world.session().await, Some(before));
-    let spawns = world.folder.path().join("run");
-    assert!(!spawns.exists(), "nothing was prepared");
 }
