@@ -225,6 +225,22 @@ impl World {
             .is_some_and(|since| *since < at_ms)
     }
 
+    /// Returns when somebody first stopped an item.
+    pub(crate) fn first_stop(&self, item: u64) -> Option<i64> {
+        let mut stops = self
+            .commands
+            .iter()
+            .filter(|(of, what, _)| *of == item && *what == Command::Stop);
+        stops.next().map(|(_, _, at)| *at)
+    }
+
+    pub(crate) fn last_command(&self, item: u64) -> Option<Command> {
+        let mut commands = self.commands.iter().rev();
+        commands
+            .find(|(of, _, _)| *of == item)
+            .map(|(_, what, _)| *what)
+    }
+
     pub(crate) fn fill_disk(&self, full: bool) {
         self.line.fill_disk(full);
     }
