@@ -167,5 +167,13 @@ async fn a_known_comment_that_cannot_be_read_holds_up_no_other_of_its_list() {
             report.errors
         );
         assert_eq!(rig.hear_texts().await, [said]);
+        // It was accepted long ago, so that the list goes on and is soon unchanged again.
+        let mut report = rig.cycle().await;
+        for _ in 0..2 {
+            rig.pass(60);
+            report = rig.cycle().await;
+        }
+        assert_eq!(report.errors, Vec::<String>::new());
+        assert_eq!(report.requests, report.unchanged);
     }
 }
