@@ -209,6 +209,7 @@ impl RepoCycle<'_> {
             let batch = Acceptance {
                 arrivals: std::mem::replace(&mut last.arrivals, later),
                 mark_dirty: std::mem::take(&mut last.mark_dirty),
+                read_anew: std::mem::take(&mut last.read_anew),
                 ..Acceptance::default()
             };
             self.accept_what_can_be(batch, &mut held).await?;

@@ -105,7 +105,7 @@ impl RepoCycle<'_> {
                 self.report.interrupted = true;
                 return;
             }
-            let done = caught(self.step(step)).await;
+            let done = caught(Box::pin(self.step(step))).await;
             let done = done.unwrap_or_else(|panicked| Err(panicked.into()));
             let what = format!("{} {step:?}", self.repo.key());
             match done {
