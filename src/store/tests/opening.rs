@@ -129,7 +129,7 @@ async fn an_older_database_is_copied_and_then_migrated() {
     let migrated = open_knowing(&path, NEXT).await.unwrap();
 
     let colour: String = sqlx::query_scalar("SELECT colour FROM hosts")
-        .fetch_one(&migrated.readers)
+        .fetch_one(&mut *migrated.reading().await.unwrap())
         .await
         .unwrap();
     assert_eq!(colour, "blue");
@@ -190,7 +190,7 @@ async fn a_database_that_is_not_ours_is_refused() {
     let options = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(&path)
         .create_if_missing(true);
-    let pool = SqlitePool::connect_with(options).await.unwrap();
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
     sqlx::query("CREATE TABLE theirs (x TEXT)")
         .execute(&pool)
         .await
