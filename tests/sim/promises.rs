@@ -14,6 +14,9 @@ use crate::world::World;
 /// What a text that may have been said before says of itself.
 const REPEAT: &str = "may be a repeat";
 
+/// How often something is tried, as the configuration has it.
+const ATTEMPTS: usize = 3;
+
 /// Returns every promise that was broken.
 pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
     let mut broken = world.broken.clone();
@@ -47,6 +50,14 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
     let stopped = world.first_stop(one.item).is_some();
     let mut given_up = false;
     for row in &rows {
+        let failures = world.records();
+        let failures = failures
+            .iter()
+            .filter(|it| it.event == "dispatch.failed" && it.fields["delivery"] == row.delivery.0);
+        // What is said just before a daemon is killed may not be committed, and is said again.
+        if failures.count() > ATTEMPTS + world.starts {
+            broken.push(format!("over budget: {mark} was tried again and again"));
+        }
         match row.state {
             DeliveryState::Delivered => {
                 if !one.marks().any(|mark| is_read(&mark, heard)) {
@@ -135,7 +146,7 @@ async fn one_agent_per_item(world: &World, broken: &mut Vec<String>) {
     let agents = world.machine.agents();
     for (pid, agent) in &agents {
         let number = agent.item.rsplit('#').next().unwrap().parse().unwrap();
-        if let Some((at, Cause::Asked)) = agent.ended
+        if let Some((at, Cause::Asked | Cause::SessionEnded)) = agent.ended
             && world.first_stop(number).is_none_or(|stop| stop > at)
         {
             broken.push(format!(

@@ -79,6 +79,8 @@ pub(crate) struct World {
     records: Arc<Mutex<Vec<Record>>>,
     /// When each item was first seen with its label.
     armed: Arc<Mutex<BTreeMap<String, i64>>>,
+    /// How many daemons there were.
+    pub(crate) starts: usize,
     daemons: Vec<Daemon>,
     line: Line,
     /// How many cycles in a row went well, to their end.
@@ -201,6 +203,7 @@ impl World {
             publish,
             records: Arc::default(),
             armed: Arc::default(),
+            starts: 0,
             daemons: Vec::new(),
             line: Line::default(),
             turns: Numbers::of(numbers.below(u64::MAX)),
@@ -261,6 +264,7 @@ impl World {
     /// Starts a daemon, which is killed at a call of tmux if the story says so.
     pub(crate) fn start_daemon(&mut self, killed_at: Option<KilledAt>, mut numbers: Numbers) {
         let process = self.machine.daemon();
+        self.starts += 1;
         let pulse = Pulse::new(process, self.machine.clone());
         self.machine.note(format!(
             "daemon {} starts{}",
