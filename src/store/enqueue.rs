@@ -363,7 +363,7 @@ async fn next_number(conn: &mut SqliteConnection, item_id: i64) -> Result<i64, F
     .await?;
     let number: i64 = Reader::new(&row, "work_items")?.get("number")?;
     Ok(if is_planted(Planted::LastFirst) {
-        -number
+        1_000_000 - number
     } else {
         number
     })

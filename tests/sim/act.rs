@@ -25,7 +25,12 @@ pub(crate) enum Act {
     ThawTmux,
     KillTmux,
     RemoveSocket,
+    /// Somebody starts tmux where no one listens, or ends what was started so.
+    AnotherTmux,
+    EndOtherTmux,
     EndAgent(i32),
+    /// The next agent that is typed to ends before it reads that.
+    EndAtPaste,
     KillHost,
     KillDaemon,
     Jump(i64),
@@ -112,8 +117,14 @@ pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
             world.machine.note("the socket is removed");
             world.tmux.remove_socket(&socket);
         }
-        Act::FreezeTmux | Act::KillTmux | Act::RemoveSocket => {}
+        Act::AnotherTmux if !listens => {
+            world.machine.note("somebody starts tmux");
+            world.tmux.start_another(&socket);
+        }
+        Act::EndOtherTmux => world.tmux.end_unused(),
+        Act::AnotherTmux | Act::FreezeTmux | Act::KillTmux | Act::RemoveSocket => {}
         Act::EndAgent(code) => world.machine.end_an_agent(Ending::Code(code)),
+        Act::EndAtPaste => world.machine.end_at_paste(),
         Act::KillHost => world.machine.kill_a_host(&world.tmux),
         Act::KillDaemon => world.kill_daemon(0),
         Act::Jump(ms) => {

@@ -33,6 +33,7 @@ impl StoryMachine {
             numbers,
             troubles: true,
             starts_broken: false,
+            ends_at_paste: false,
             tmux_goes: false,
             root: root.to_owned(),
             boots: 1,
@@ -81,7 +82,9 @@ impl StoryMachine {
 
     /// From now on everything that is started works.
     pub(crate) fn heal(&self) {
-        self.table().troubles = false;
+        let mut table = self.table();
+        table.troubles = false;
+        table.ends_at_paste = false;
     }
 
     /// An agent that runs ends, for reasons of its own.
@@ -116,6 +119,10 @@ impl StoryMachine {
 
     pub(crate) fn break_starts(&self, broken: bool) {
         self.table().starts_broken = broken;
+    }
+
+    pub(crate) fn end_at_paste(&self) {
+        self.table().ends_at_paste = true;
     }
 
     /// The story ends the tmux server, with all that runs in it.
@@ -219,6 +226,12 @@ impl Programs for StoryMachine {
             table.note(&format!("typed into host {pid}, which has no agent"));
             return;
         };
+        if bytes != b"\r" && std::mem::take(&mut table.ends_at_paste) {
+            table.note(&format!("agent {agent} ends as it is typed to"));
+            if let Some(host) = table.hosts.get_mut(&pid) {
+                host.ending = Some((Ending::Code(0), Cause::Itself));
+            }
+        }
         let it = table.agents.get_mut(&agent).unwrap();
         it.buffer.extend(bytes);
         if bytes == b"\r" {

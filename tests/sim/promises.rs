@@ -28,6 +28,7 @@ pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
         }
     }
     order(said, &heard, &mut broken);
+    budget(world, &mut broken);
     if heard.iter().any(|one| one.text.contains(STRANGER)) {
         broken.push("the words of a stranger were read".to_owned());
     }
@@ -50,14 +51,6 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
     let stopped = world.first_stop(one.item).is_some();
     let mut given_up = false;
     for row in &rows {
-        let failures = world.records();
-        let failures = failures
-            .iter()
-            .filter(|it| it.event == "dispatch.failed" && it.fields["delivery"] == row.delivery.0);
-        // What is said just before a daemon is killed may not be committed, and is said again.
-        if failures.count() > ATTEMPTS + world.starts {
-            broken.push(format!("over budget: {mark} was tried again and again"));
-        }
         match row.state {
             DeliveryState::Delivered => {
                 if !one.marks().any(|mark| is_read(&mark, heard)) {
@@ -102,6 +95,25 @@ fn is_given_up_aloud(world: &World, row: &QueueRow) -> bool {
         let is_end = record.event == "poll.comment_failed" || record.event == "poll.spawn_failed";
         is_end && record.fields["delivery"] == row.delivery.0
     })
+}
+
+/// Nothing is tried more often than the configuration says.
+fn budget(world: &World, broken: &mut Vec<String>) {
+    let mut failures: BTreeMap<String, usize> = BTreeMap::new();
+    for record in world.records() {
+        if record.event == "dispatch.failed" {
+            let delivery = record.fields["delivery"].to_string();
+            *failures.entry(delivery).or_default() += 1;
+        }
+    }
+    for (delivery, count) in failures {
+        // What is said just before a daemon is killed may not be committed, and is said again.
+        if count > ATTEMPTS + world.starts {
+            broken.push(format!(
+                "over budget: delivery {delivery} failed {count} times"
+            ));
+        }
+    }
 }
 
 /// A text is read by the agent of its item only, and by each but once.

@@ -73,13 +73,19 @@ fn afterthought(numbers: &mut Numbers, ingress: Ingress, item: u64, number: u64)
 }
 
 fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
-    let act = match numbers.below(16) {
+    let act = match numbers.below(17) {
         0..3 => {
             acts.push((at + numbers.between(500, 25_000), Act::ThawTmux));
             Act::FreezeTmux
         }
         3 => Act::KillTmux,
-        4 => Act::RemoveSocket,
+        4 => {
+            if numbers.percent(50) {
+                acts.push((at + 1, Act::AnotherTmux));
+                acts.push((at + numbers.between(500, 25_000), Act::EndOtherTmux));
+            }
+            Act::RemoveSocket
+        }
         5 | 6 => Act::EndAgent([0, 1, 130][usize::try_from(numbers.below(3)).unwrap()]),
         7 => Act::KillHost,
         8 => Act::KillDaemon,
@@ -92,8 +98,10 @@ fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
             Act::FillDisk
         }
         12 => Act::Reboot,
-        13 => {
-            acts.push((at + numbers.between(500, 60_000), Act::MendStarts));
+        14 => Act::EndAtPaste,
+        13 | 15 => {
+            acts.push((at + 1, Act::EndAgent(1)));
+            acts.push((at + numbers.between(10_000, 60_000), Act::MendStarts));
             Act::BreakStarts
         }
         _ => Act::Jump(i64::try_from(numbers.below(240_000)).unwrap() - 120_000),
@@ -163,6 +171,7 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
     world.github.heal();
     for healed in [
         Act::ThawTmux,
+        Act::EndOtherTmux,
         Act::Unscroll,
         Act::ClearDisk,
         Act::MendStarts,

@@ -79,6 +79,7 @@ pub(crate) struct Table {
     pub(crate) numbers: Numbers,
     pub(crate) troubles: bool,
     pub(crate) starts_broken: bool,
+    pub(crate) ends_at_paste: bool,
     /// The story ends a tmux server just now.
     pub(crate) tmux_goes: bool,
     pub(crate) root: PathBuf,

@@ -5,16 +5,13 @@
 //! waits for time: so a seed is the same story each time.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use serde_json::json;
 use tempfile::TempDir;
 use the_loop::clock::Clock;
-use the_loop::config::{Config, Environment, InteractionMode};
+use the_loop::config::{Config, InteractionMode};
 use the_loop::demo::github::LocalGitHub;
 use the_loop::dispatch::{Dispatcher, Parts, TmuxForHosts};
 use the_loop::eventlog::{EventLog, Record};
@@ -23,7 +20,7 @@ use the_loop::ingress::poll::{self, CycleReport, Poller};
 use the_loop::model::{ProcessId, SessionStatus, Source, TmuxSocket, WorkItemRef};
 use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Limits, Machine as _, TmuxRunner, TmuxServer as _};
-use the_loop::store::{ClaimOwner, Store, Tuning};
+use the_loop::store::{ClaimOwner, Store};
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, yield_now};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +33,7 @@ use crate::line::Line;
 use crate::machine::StoryMachine;
 use crate::numbers::Numbers;
 use crate::pulse::{KilledAt, Pulse};
-use crate::story::ITEMS;
+use crate::setting;
 use crate::tmux::StoryTmux;
 
 /// How long a machine may take for what happens at one instant.
@@ -92,101 +89,23 @@ pub(crate) struct World {
     _holds_time: mpsc::Sender<()>,
 }
 
-/// The folder of all stories: in memory, where the system has such a place.
-fn place() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    }
-}
-
-fn new_folder() -> TempDir {
-    let made = tempfile::Builder::new()
-        .prefix("loop-sim-")
-        .tempdir_in(place());
-    made.unwrap()
-}
-
-/// The configuration of every story; each has a state root of its own.
-fn config(root: &Path) -> Config {
-    static READ: OnceLock<Config> = OnceLock::new();
-    let read = READ.get_or_init(|| {
-        let folder = new_folder();
-        let path = folder.path().join("cli-config.yaml");
-        let file = json!({
-            "state": { "root": folder.path() },
-            "polling": {
-                "intervalSeconds": 10,
-                "sources": [{ "provider": "github", "repos": [REPO], "label": "loop" }],
-            },
-            "routing": {
-                "authorizedUsers": ["ada"],
-                "defaultHarness": "agent",
-                "spawnOnUnmatched": "labeled",
-                "spawnWorkdir": place(),
-                "tmux": { "resumeProbeSeconds": 1 },
-            },
-            "harnesses": { "agent": {
-                "command": "/bin/sh",
-                "sessionArgs": ["--session", "{sessionId}"],
-                "resumeArgs": ["--resume", "{sessionId}"],
-                "readyDelaySeconds": 1,
-            } },
-        });
-        fs::write(&path, file.to_string()).unwrap();
-        let environment = Environment {
-            home: Some(folder.path().to_owned()),
-            variable: None,
-            working_dir: folder.path().to_owned(),
-        };
-        Config::load(Some(&path), &environment).unwrap().config
-    });
-    let mut config = read.clone();
-    root.clone_into(&mut config.state.root);
-    config
-}
-
-/// Copies a database that was made once: most of a new one's time goes into its schema.
-async fn database(root: &Path, clock: &Arc<dyn Clock>) -> Store {
-    static MADE: OnceLock<Vec<u8>> = OnceLock::new();
-    let path = root.join("loop.db");
-    if let Some(made) = MADE.get() {
-        fs::write(&path, made).unwrap();
-    } else {
-        let folder = new_folder();
-        let at = folder.path().join("loop.db");
-        let store = Store::open(&at, "here", Arc::clone(clock)).await.unwrap();
-        store.close().await;
-        let made = MADE.get_or_init(|| fs::read(&at).unwrap());
-        fs::write(&path, made).unwrap();
-    }
-    let tuning = Tuning {
-        readers: 0,
-        ..Tuning::default()
-    };
-    let opened = Store::open_with(&path, "here", Arc::clone(clock), tuning).await;
-    opened.unwrap()
-}
-
 impl World {
     pub(crate) async fn new(numbers: &mut Numbers) -> Self {
         let (holds_time, released) = mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || released.recv().ok());
-        let folder = new_folder();
+        let folder = setting::new_folder();
         let ingress = if numbers.percent(50) {
             Ingress::Poll
         } else {
             Ingress::Push
         };
         let clock = StoryClock::new();
-        let github = github(&clock);
+        let github = setting::github(&clock);
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let machine_numbers = Numbers::of(numbers.below(u64::MAX));
         let machine = StoryMachine::new(folder.path(), clock.clone(), machine_numbers);
-        let store = database(folder.path(), &shared).await;
-        let config = Arc::new(config(folder.path()));
+        let store = setting::database(folder.path(), &shared).await;
+        let config = Arc::new(setting::config(folder.path()));
         let (publish, _) = watch::channel(Arc::clone(&config));
         Self {
             ingress,
@@ -428,16 +347,6 @@ impl World {
         drop(self.config);
         drop(self.folder);
     }
-}
-
-/// The GitHub of a story, with its items.
-fn github(clock: &StoryClock) -> Arc<LocalGitHub> {
-    let github = LocalGitHub::beside_the_network(github::ADDRESS.parse().unwrap());
-    github.set_clock(clock.undisturbed());
-    for number in 1..=ITEMS {
-        github.open_issue(REPO, "ada", &format!("Title {number}"), "");
-    }
-    Arc::new(github)
 }
 
 fn count(report: &CycleReport, whole: &AtomicU64) {

@@ -180,6 +180,22 @@ impl FakeTmux {
         }
     }
 
+    /// A person starts a server where no one listens, and keeps it.
+    pub(crate) fn start_another(&self, socket: &TmuxSocket) {
+        let mut world = self.world();
+        let place = world.start_server(Self::path(socket));
+        world.servers[place].exit_empty = false;
+    }
+
+    /// People end the servers that they have nothing in.
+    pub(crate) fn end_unused(&self) {
+        let mut world = self.world();
+        for place in 0..world.servers.len() {
+            world.servers[place].exit_empty = true;
+            world.end_if_empty(place);
+        }
+    }
+
     /// Ends every server, as a machine does that goes down.
     pub(crate) fn kill_all(&self) {
         let mut world = self.world();
@@ -242,8 +258,10 @@ impl FakeTmux {
     /// Sets an option of a pane, as a host does.
     pub(crate) fn set_pane_option(&self, socket: &TmuxSocket, pane: &PaneId, name: &str, to: &str) {
         let mut world = self.world();
-        let pane = world.listening(socket).pane_mut(pane).unwrap();
-        pane.options.insert(name.to_owned(), to.to_owned());
+        // Another server may listen by now, which has no such pane.
+        if let Some(pane) = world.listening(socket).pane_mut(pane) {
+            pane.options.insert(name.to_owned(), to.to_owned());
+        }
     }
 
     fn submit(&self, invocation: &Invocation) -> Result<Answer, oneshot::Receiver<Answer>> {
