@@ -24,7 +24,7 @@ chaos: prerequisites ## Kill, stop and break everything for minutes, and count w
 	@$(CARGO) bench --locked --quiet --profile dev --bench chaos -- $(ARGS)
 
 simulate: ## Play stories on a simulated machine (SEEDS=10000, or SEED=7 with all that happens in it)
-	@SEEDS=$(or $(SEEDS),10000) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --quiet --release --test sim -- --nocapture every_story
+	@SEEDS=$(or $(SEEDS),10000) $(if $(SEED),SEED=$(SEED)) $(CARGO) test --locked --quiet --profile simulation --test sim -- --nocapture every_story
 
 fuzz: ## Search for inputs that break a property (TARGET=payload, ARGS=-max_total_time=60); needs nightly
 	@.ci/fuzz "$(TARGET)" $(ARGS)

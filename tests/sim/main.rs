@@ -1,7 +1,8 @@
-//! The dispatcher, the runner and the store on a machine of values: simulated time, tmux, processes
-//! and agents, all from one seed, and every promise checked at the end of each story.
+//! The poller, the dispatcher, the runner and the store on a machine of values: simulated time, tmux,
+//! GitHub, processes and agents, all from one seed, and every promise checked at the end of a story.
 //!
-//! `SEEDS=n` plays more stories, `SEED=n` one of them, and shows all that happened in it.
+//! `SEEDS=n` plays more stories, `FROM=n` begins with another one, `SEED=n` plays that one and shows
+//! all that happened in it, and `PLANTED=name` plants a fault.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -31,6 +32,9 @@ mod story;
 mod table;
 mod tmux;
 mod world;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use numbers::Numbers;
 use the_loop::planted::{Planted, plant};
@@ -81,7 +85,7 @@ fn number(name: &str) -> Option<u64> {
 /// The fault that is to be planted by hand.
 fn planted() -> Option<Planted> {
     let name = std::env::var("PLANTED").ok()?;
-    let named = |(fault, _): &(Planted, &str)| format!("{fault:?}") == name;
+    let named = |(fault, ..): &(Planted, &str, u64)| format!("{fault:?}") == name;
     Some(PLANTED.iter().copied().find(named)?.0)
 }
 
@@ -96,58 +100,60 @@ fn every_story_keeps_the_promises() {
     }
     let first = number("FROM").unwrap_or(0);
     let seeds = first..first + number("SEEDS").unwrap_or(STORIES);
-    let (mut texts, mut failed) = (0, Vec::new());
-    for seed in seeds.clone() {
-        let outcome = tell(seed);
-        texts += outcome.texts;
-        if !outcome.broken.is_empty() {
-            println!("SEED={seed}: {}", outcome.broken.join("; "));
-            failed.push(seed);
+    let (next, texts) = (AtomicU64::new(first), AtomicUsize::new(0));
+    let failed = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                plant(planted());
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if !seeds.contains(&seed) {
+                        break;
+                    }
+                    let outcome = tell(seed);
+                    texts.fetch_add(outcome.texts, Ordering::Relaxed);
+                    if !outcome.broken.is_empty() {
+                        println!("SEED={seed}: {}", outcome.broken.join("; "));
+                        failed.lock().unwrap().push(seed);
+                    }
+                }
+            });
         }
-    }
-    println!("{} stories, {texts} texts", seeds.count());
+    });
+    let (texts, failed) = (texts.into_inner(), failed.into_inner().unwrap());
+    println!("{} stories, {texts} texts", seeds.end - seeds.start);
     assert!(failed.is_empty(), "these seeds broke a promise: {failed:?}");
-}
-
-/// 7 and 179: the agent ended between a paste and its Enter, and the text counted as delivered. 27: a
-/// daemon was killed under a paste, and nobody asked tmux for its lost socket any more.
-#[test]
-fn the_seeds_that_found_a_fault_keep_the_promises() {
-    for seed in [7, 27, 179] {
-        let outcome = tell(seed);
-        assert!(
-            outcome.broken.is_empty(),
-            "SEED={seed}: {:#?}",
-            outcome.broken
-        );
-    }
 }
 
 #[test]
 fn a_seed_is_the_same_story_each_time() {
-    let (first, second) = (tell(7), tell(7));
-    assert_eq!(first.trace, second.trace);
+    for seed in [1, 7, 9] {
+        let (first, second) = (tell(seed), tell(seed));
+        assert_eq!(first.trace, second.trace);
+    }
 }
 
-/// Each fault that can be planted, and how the promise that it breaks is told.
-const PLANTED: [(Planted, &str); 9] = [
-    (Planted::NoTokens, "twice"),
-    (Planted::NoEnter, "lost"),
-    (Planted::AnySession, "wrong session"),
-    (Planted::LastFirst, "out of order"),
-    (Planted::Silence, "silent"),
-    (Planted::Anybody, "the words of a stranger"),
-    (Planted::Endless, "over budget"),
-    (Planted::Forgotten, "no rest"),
-    (Planted::UnknownIsDead, "beside"),
+/// Each fault that can be planted, how the promise that it breaks is told, and where to look first.
+const PLANTED: [(Planted, &str, u64); 9] = [
+    (Planted::NoTokens, "twice", 4),
+    (Planted::NoEnter, "lost", 15),
+    (Planted::AnySession, "wrong session", 1),
+    (Planted::LastFirst, "out of order", 1),
+    (Planted::Silence, "silent", 75),
+    (Planted::Anybody, "the words of a stranger", 1),
+    (Planted::Endless, "over budget", 9),
+    (Planted::Forgotten, "no rest", 0),
+    (Planted::UnknownIsDead, "beside", 10),
 ];
 
 #[test]
 fn each_planted_fault_is_found() {
     let mut unfound = Vec::new();
-    for (fault, promise) in PLANTED {
+    for (fault, promise, first) in PLANTED {
         plant(Some(fault));
-        let found = (0..MOST).find(|seed| {
+        let found = (first..first + MOST).find(|seed| {
             let broken = tell(*seed).broken;
             broken.iter().any(|what| what.contains(promise))
         });
