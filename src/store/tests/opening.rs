@@ -129,7 +129,7 @@ async fn an_older_database_is_copied_and_then_migrated() {
     let migrated = open_knowing(&path, NEXT).await.unwrap();
 
     let colour: String = sqlx::query_scalar("SELECT colour FROM hosts")
-        .fetch_one(&migrated.readers)
+        .fetch_one(&mut *migrated.reading().await.unwrap())
         .await
         .unwrap();
     assert_eq!(colour, "blue");
