@@ -17,6 +17,7 @@ pub mod harness;
 pub mod host;
 pub mod ingress;
 pub mod model;
+pub mod planted;
 pub mod process;
 #[cfg(test)]
 mod references;

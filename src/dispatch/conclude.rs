@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Shared;
 use super::error::WorkError;
 use super::records::{self, Place};
 use crate::eventlog::{Decision, SpawnFailure};
 use crate::model::{Class, DropReason, HoldReason, Repeat, SessionName};
+use crate::planted::{Planted, is_planted};
 use crate::runner::{Machine, TmuxServer};
 use crate::store::{Claim, ClaimedDelivery, Rearm, Release, SessionChange, Settlement};
 
@@ -217,7 +218,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         again: Duration,
         detail: Option<&str>,
     ) -> Result<(), WorkError> {
-        let look_again_at = self.clock.now() + again;
+        let mut look_again_at = self.clock.now() + again;
+        if is_planted(Planted::Forgotten) {
+            look_again_at += TimeDelta::days(3_000);
+        }
         let held = Release::Held {
             reason,
             look_again_at,
@@ -244,7 +248,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             self.deduper.begin_attempt(claim).await?;
         }
         self.deduper.note_error(claim, &failure.error).await?;
-        let again = if claim.attempts() < most {
+        let again = if claim.attempts() < most || is_planted(Planted::Endless) {
             Some(self.clock.now() + config.polling.interval)
         } else {
             failure.undecided_until
@@ -281,7 +285,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             ),
             Step::FirstSpawn => (Rearm::ByHand, records::gave_up_spawn(claim, &failure.error)),
         };
-        said.push(gave_up);
+        if is_planted(Planted::Silence) {
+            said.clear();
+        } else {
+            said.push(gave_up);
+        }
         let version = records::VERSION;
         let abandoned = Settlement::Abandoned { version, rearm };
         self.settle(claim, abandoned, None, &said).await

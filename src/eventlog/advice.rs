@@ -181,8 +181,11 @@ fn spawn_advice(reason: SpawnFailure) -> Advice {
         ),
         SpawnFailure::TmuxRefused => advice(
             "tmux answered with an error, which is quoted; or its global `window-size` is `manual`, and \
-             before tmux 3.7 a new session would crash the server with all that is on it.",
-            "Put right what it says; `tmux set-option -gw window-size latest`.",
+             before tmux 3.7 a new session would crash the server with all that is on it. A \
+             server that is only just started reads it in `~/.tmux.conf` and ends: `server exited \
+             unexpectedly`.",
+            "Put right what it says; `tmux set-option -gw window-size latest`, and the same in \
+             `~/.tmux.conf`.",
         ),
         SpawnFailure::NotPrepared => advice(
             "The workspace or the harness could not be made ready.",

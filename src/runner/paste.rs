@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::model::{DeliveryId, HoldReason, OwnerId, TmuxTarget};
+use crate::planted::{Planted, is_planted};
 
 use super::command::{BufferName, Scope, Setting, Target, TmuxCommand};
 use super::deliver::{DeliverOutcome, Message};
@@ -134,8 +135,10 @@ impl Paste<'_> {
 
     fn guard(&self, modes: Modes) -> Guard {
         let mut all = self.seat.guards(modes);
+        if !is_planted(Planted::NoTokens) {
+            all.push(Guard::Unset(OptionName::Token(self.message.delivery)));
+        }
         all.extend([
-            Guard::Unset(OptionName::Token(self.message.delivery)),
             Guard::Unset(OptionName::Enter),
             Guard::Before(self.message.expires_at.timestamp()),
         ]);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::model::{Phase, Record, TmuxSocket, TmuxTarget};
+use crate::planted::{Planted, is_planted};
 use crate::process::identity::Life;
 use crate::process::signal::Signal;
 
@@ -103,7 +104,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     }
 
     pub(super) async fn look(&self, address: &Address) -> Finding {
-        self.look_on(self.socket_of(address), address).await
+        match self.look_on(self.socket_of(address), address).await {
+            Finding::Unknown(_) if is_planted(Planted::UnknownIsDead) => Finding::NameFree,
+            finding => finding,
+        }
     }
 
     pub(super) async fn look_on(&self, socket: &TmuxSocket, address: &Address) -> Finding {

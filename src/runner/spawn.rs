@@ -165,10 +165,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         match self.attempt(plan, start, fence).await? {
             Attempt::Made(pane) => Ok(SpawnOutcome::Spawned(pane)),
             Attempt::Duplicate => self.after_second_duplicate(&here).await,
-            Attempt::ServerEnded(words) => Err(RunnerError::Refused {
-                doing: "make the session",
-                words,
-            }),
+            Attempt::ServerEnded(words) => Err(self.server_ended(start, &words)),
         }
     }
 

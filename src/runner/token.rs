@@ -1,6 +1,7 @@
 //! Whether a delivery was pasted: what decides after a time-out.
 
 use crate::model::DeliveryId;
+use crate::planted::{Planted, is_planted};
 use crate::process::identity::Life;
 
 use super::command::{Target, TmuxCommand};
@@ -62,7 +63,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         if !is_recorded || *session != target.session_id.to_string() || *shown != owner.as_str() {
             return Ok(TokenState::NoSession);
         }
-        Ok(if token.is_empty() {
+        Ok(if token.is_empty() || is_planted(Planted::NoTokens) {
             TokenState::NotPasted
         } else {
             TokenState::Pasted

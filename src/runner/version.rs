@@ -6,8 +6,9 @@ use super::command::TmuxCommand;
 use super::error::RunnerError;
 use super::field::{Field, Marker};
 use super::parse::fields_of;
-use super::server::TmuxServer;
+use super::server::{Start, TmuxServer};
 use super::{Machine, TmuxRunner};
+use crate::model::TmuxSocket;
 
 /// The oldest version with everything that the runner uses: pane options (3.0), `run-shell -C` (3.2).
 pub const OLDEST: Version = Version { major: 3, minor: 2 };
@@ -69,6 +70,21 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             });
         }
         Ok(())
+    }
+
+    /// Says that the server ended instead of making the session. One that was only just started could
+    /// not be asked for its options before: it has read them in the person's configuration.
+    pub(super) fn server_ended(&self, start: Start, words: &str) -> RunnerError {
+        let hint = if start == Start::Allowed && self.socket == TmuxSocket::Default {
+            "; if its configuration (~/.tmux.conf) sets the global option window-size to manual, tmux \
+             before 3.7 crashes as it starts: set another value there, such as latest"
+        } else {
+            ""
+        };
+        RunnerError::Refused {
+            doing: "make the session",
+            words: format!("{words}{hint}"),
+        }
     }
 }
 

@@ -50,8 +50,8 @@ pub type IsDead<'a> = dyn Fn(&ProcessId, &BootId) -> bool + Send + Sync + 'a;
 ///
 /// A stop that tmux has not answered must not be overtaken by what would start the agent anew, nor a
 /// start that failed by an event, which would start the agent without what the start says. Such a
-/// start makes no later command wait, and what was put aside and has no reason makes nobody. A spawn whose own delivery is
-/// settled blocks nobody: whoever comes next brings it to its end.
+/// start makes no later command wait, and what was put aside and has no reason makes nobody. A spawn
+/// whose own delivery is settled or put aside blocks nobody: whoever comes next brings it to its end.
 macro_rules! free {
     () => {
         "d.state IN ('pending', 'held') \
@@ -68,7 +68,7 @@ macro_rules! free {
          AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.item_id = d.item_id AND s.status <> 'closed' \
          AND (s.host <> $1 OR (s.status = 'spawning' AND EXISTS (SELECT 1 FROM deliveries b \
          WHERE b.id = s.boot_delivery AND b.id <> d.id AND b.item_id = d.item_id \
-         AND b.state IN ('pending', 'held')))))"
+         AND (b.state = 'pending' OR (b.state = 'held' AND b.reason IS NOT NULL))))))"
     };
 }
 pub(super) use free;
@@ -344,8 +344,9 @@ async fn read_or_put_aside(
     }
 }
 
-/// Lets a delivery that cannot be read lie, whoever holds it: what comes behind it passes. Any other
-/// fault is handed back.
+/// Lets a delivery that cannot be read lie, whoever holds it: what comes behind it passes, and brings a
+/// spawn that it began to its end. Its agent may have read it, so that it is marked if it is ever said.
+/// Any other fault is handed back.
 async fn put_aside(
     store: &Store,
     conn: &mut SqliteConnection,
@@ -359,7 +360,11 @@ async fn put_aside(
     tracing::error!("a delivery is put aside, those behind it pass: {error}");
     sqlx::query(
         "UPDATE deliveries SET state = 'held', reason = NULL, error = $2, next_at = $3, \
-         claim_lead = 0, claim_token = NULL WHERE claim_token = $1",
+         claim_lead = 0, claim_token = NULL, possible_repeat = CASE WHEN EXISTS (SELECT 1 \
+         FROM sessions s WHERE s.item_id = deliveries.item_id \
+         AND ((s.status = 'spawning' AND s.boot_delivery = deliveries.id) \
+         OR s.attempt_boot_delivery = deliveries.id)) THEN 1 ELSE possible_repeat END \
+         WHERE claim_token = $1",
     )
     .bind(token)
     .bind(error)

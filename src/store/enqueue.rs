@@ -11,6 +11,7 @@ use crate::model::{
     Class, DeliveryId, DeliveryState, DropReason, Event, EventKey, HoldReason, Login, Source,
     WorkItemRef,
 };
+use crate::planted::{Planted, is_planted};
 
 /// The rows of one review wait this long after the newest of them …
 const GROUP_QUIET_MS: i64 = 3_000;
@@ -360,7 +361,12 @@ async fn next_number(conn: &mut SqliteConnection, item_id: i64) -> Result<i64, F
     .bind(item_id)
     .fetch_one(conn)
     .await?;
-    Reader::new(&row, "work_items")?.get("number")
+    let number: i64 = Reader::new(&row, "work_items")?.get("number")?;
+    Ok(if is_planted(Planted::LastFirst) {
+        -number
+    } else {
+        number
+    })
 }
 
 /// Puts off the rows of the review that wait already, and returns when all of them are due.

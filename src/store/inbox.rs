@@ -78,6 +78,8 @@ pub struct Acceptance {
     pub cursors: Vec<CursorUpdate>,
     /// The items whose details are to be asked for.
     pub mark_dirty: Vec<WorkItemRef>,
+    /// The items whose whole thread is to be read anew, known by name alone: their rows cannot be read.
+    pub read_anew: Vec<WorkItemRef>,
     /// The items whose details were fetched, with the mark that was read before.
     pub clear_dirty: Vec<(WorkItemRef, DirtyMark)>,
 }
@@ -196,6 +198,9 @@ impl Inbox {
         for item in &acceptance.mark_dirty {
             mark_dirty(&mut tx, item).await?;
         }
+        for item in &acceptance.read_anew {
+            read_anew(&mut tx, item).await?;
+        }
         for (item, mark) in &acceptance.clear_dirty {
             clear_dirty(&mut tx, item, *mark, now).await?;
         }
@@ -301,6 +306,17 @@ async fn mark_dirty(conn: &mut SqliteConnection, item: &WorkItemRef) -> Result<(
         .bind(item.key())
         .execute(conn)
         .await?;
+    Ok(())
+}
+
+/// Without `details_at` it is as if the thread had never been read: what is known of it is a duplicate.
+async fn read_anew(conn: &mut SqliteConnection, item: &WorkItemRef) -> Result<(), Fault> {
+    sqlx::query(
+        "UPDATE work_items SET dirty_mark = dirty_mark + 1, details_at = NULL WHERE ref_key = $1",
+    )
+    .bind(item.key())
+    .execute(conn)
+    .await?;
     Ok(())
 }
 

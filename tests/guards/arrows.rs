@@ -14,6 +14,7 @@ const GROUND: &[&str] = &[
     "clock",
     "config",
     "eventlog",
+    "planted",
     "process",
     "telemetry",
 ];

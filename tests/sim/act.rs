@@ -32,6 +32,9 @@ pub(crate) enum Act {
     /// Somebody scrolls in the pane of an agent, or goes back to its end.
     Scroll,
     Unscroll,
+    /// From now on no agent starts well, or they all do again.
+    BreakStarts,
+    MendStarts,
     FillDisk,
     ClearDisk,
     Reboot,
@@ -75,6 +78,11 @@ pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
             }
         }
         Act::Unscroll => world.tmux.scroll(None),
+        Act::BreakStarts => {
+            world.machine.note("agents end as soon as they are started");
+            world.machine.break_starts(true);
+        }
+        Act::MendStarts => world.machine.break_starts(false),
         Act::FillDisk => {
             world.machine.note("the disk is full");
             world.fill_disk(true);
@@ -97,6 +105,7 @@ pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
         }
         Act::KillTmux if listens => {
             world.machine.note("tmux is killed");
+            world.machine.tmux_goes();
             world.tmux.kill_server(&socket);
         }
         Act::RemoveSocket if listens => {

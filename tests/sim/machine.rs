@@ -32,6 +32,8 @@ impl StoryMachine {
             clock,
             numbers,
             troubles: true,
+            starts_broken: false,
+            tmux_goes: false,
             root: root.to_owned(),
             boots: 1,
             boot: BootId("boot-1".to_owned()),
@@ -110,6 +112,15 @@ impl StoryMachine {
             host
         };
         tmux.program_ended(killed);
+    }
+
+    pub(crate) fn break_starts(&self, broken: bool) {
+        self.table().starts_broken = broken;
+    }
+
+    /// The story ends the tmux server, with all that runs in it.
+    pub(crate) fn tmux_goes(&self) {
+        self.table().tmux_goes = true;
     }
 
     /// The machine goes down with all that runs on it, and comes up again.
@@ -224,11 +235,17 @@ impl Programs for StoryMachine {
     fn hung_up(&mut self, pid: i32) {
         let mut table = self.table();
         table.note(&format!("host {pid} loses its terminal"));
+        let tmux_goes = table.tmux_goes;
         if let Some(host) = table.hosts.get_mut(&pid) {
             host.hung_up = true;
             host.due_ms = 0;
             if host.agent.is_some() && host.ending.is_none() {
-                host.ending = Some((Ending::Signal(1), Cause::HungUp));
+                let cause = if tmux_goes {
+                    Cause::HungUp
+                } else {
+                    Cause::SessionEnded
+                };
+                host.ending = Some((Ending::Signal(1), cause));
             }
         }
     }
@@ -236,6 +253,7 @@ impl Programs for StoryMachine {
     fn server_ended(&mut self, pid: i32) {
         let mut table = self.table();
         table.note(&format!("tmux server {pid} has ended"));
+        table.tmux_goes = false;
         table.alive.remove(&pid);
     }
 

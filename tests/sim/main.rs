@@ -32,10 +32,14 @@ mod tmux;
 mod world;
 
 use numbers::Numbers;
+use the_loop::planted::{Planted, plant};
 use world::World;
 
 /// How many stories a run of the tests plays.
 const STORIES: u64 = 60;
+
+/// In how many stories a planted fault must be found.
+const MOST: u64 = 150;
 
 /// What a story came to.
 struct Outcome {
@@ -114,4 +118,35 @@ fn the_seeds_that_found_a_fault_keep_the_promises() {
 fn a_seed_is_the_same_story_each_time() {
     let (first, second) = (tell(7), tell(7));
     assert_eq!(first.trace, second.trace);
+}
+
+/// Each fault that can be planted, and how the promise that it breaks is told.
+const PLANTED: [(Planted, &str); 9] = [
+    (Planted::NoTokens, "twice"),
+    (Planted::NoEnter, "lost"),
+    (Planted::AnySession, "wrong session"),
+    (Planted::LastFirst, "out of order"),
+    (Planted::Silence, "silent"),
+    (Planted::Anybody, "the words of a stranger"),
+    (Planted::Endless, "over budget"),
+    (Planted::Forgotten, "no rest"),
+    (Planted::UnknownIsDead, "beside"),
+];
+
+#[test]
+fn each_planted_fault_is_found() {
+    let mut unfound = Vec::new();
+    for (fault, promise) in PLANTED {
+        plant(Some(fault));
+        let found = (0..MOST).find(|seed| {
+            let broken = tell(*seed).broken;
+            broken.iter().any(|what| what.contains(promise))
+        });
+        plant(None);
+        match found {
+            Some(seed) => println!("{fault:?}: SEED={seed} tells {promise:?}"),
+            None => unfound.push(fault),
+        }
+    }
+    assert!(unfound.is_empty(), "nobody saw {unfound:?}");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use the_loop::model::{DeliveryState, DropReason};
 use the_loop::store::{QueueFilter, QueueRow};
 
+use crate::act::Command;
 use crate::said::{STRANGER, Said};
 use crate::story::item;
 use crate::table::{Cause, Heard};
@@ -12,6 +13,9 @@ use crate::world::World;
 
 /// What a text that may have been said before says of itself.
 const REPEAT: &str = "may be a repeat";
+
+/// How often something is tried, as the configuration has it.
+const ATTEMPTS: usize = 3;
 
 /// Returns every promise that was broken.
 pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
@@ -27,7 +31,7 @@ pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
     if heard.iter().any(|one| one.text.contains(STRANGER)) {
         broken.push("the words of a stranger were read".to_owned());
     }
-    one_agent_per_item(world, &mut broken);
+    one_agent_per_item(world, &mut broken).await;
     broken
 }
 
@@ -43,8 +47,17 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
     if rows.is_empty() && !one.deleted {
         broken.push(format!("never accepted: {mark}"));
     }
+    let stopped = world.first_stop(one.item).is_some();
     let mut given_up = false;
     for row in &rows {
+        let failures = world.records();
+        let failures = failures
+            .iter()
+            .filter(|it| it.event == "dispatch.failed" && it.fields["delivery"] == row.delivery.0);
+        // What is said just before a daemon is killed may not be committed, and is said again.
+        if failures.count() > ATTEMPTS + world.starts {
+            broken.push(format!("over budget: {mark} was tried again and again"));
+        }
         match row.state {
             DeliveryState::Delivered => {
                 if !one.marks().any(|mark| is_read(&mark, heard)) {
@@ -54,6 +67,8 @@ async fn fate(world: &World, one: &Said, heard: &[Heard], broken: &mut Vec<Strin
                 }
             }
             DeliveryState::Dropped if is_superseded(row) && one.edits > 0 => {}
+            // A stop takes with it what waits, and what comes while nobody is to work.
+            DeliveryState::Dropped if stopped && row.reason.is_some() => given_up = true,
             // What was there before anybody watched is the thread's history.
             DeliveryState::Baselined if !world.is_watched(&item(one.item), one.at_ms) => return,
             DeliveryState::Abandoned => {
@@ -127,13 +142,22 @@ fn order(said: &[Said], heard: &[Heard], broken: &mut Vec<String>) {
     }
 }
 
-fn one_agent_per_item(world: &World, broken: &mut Vec<String>) {
+async fn one_agent_per_item(world: &World, broken: &mut Vec<String>) {
     let agents = world.machine.agents();
     for (pid, agent) in &agents {
-        if matches!(agent.ended, Some((_, Cause::Asked))) {
+        let number = agent.item.rsplit('#').next().unwrap().parse().unwrap();
+        if let Some((at, Cause::Asked | Cause::SessionEnded)) = agent.ended
+            && world.first_stop(number).is_none_or(|stop| stop > at)
+        {
             broken.push(format!(
                 "agent {pid} was ended, and nobody had asked for that"
             ));
+        }
+        if agent.ended.is_none()
+            && world.last_command(number) == Some(Command::Stop)
+            && !world.is_cut_off(&item(number)).await
+        {
+            broken.push(format!("agent {pid} still runs, and was to be stopped"));
         }
         let beside = agents.range(..pid).find(|(_, other)| {
             other.item == agent.item && other.ended.is_none_or(|(at, _)| at > agent.began_ms)

@@ -73,7 +73,7 @@ fn afterthought(numbers: &mut Numbers, ingress: Ingress, item: u64, number: u64)
 }
 
 fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
-    let act = match numbers.below(14) {
+    let act = match numbers.below(16) {
         0..3 => {
             acts.push((at + numbers.between(500, 25_000), Act::ThawTmux));
             Act::FreezeTmux
@@ -92,6 +92,10 @@ fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
             Act::FillDisk
         }
         12 => Act::Reboot,
+        13 => {
+            acts.push((at + numbers.between(500, 60_000), Act::MendStarts));
+            Act::BreakStarts
+        }
         _ => Act::Jump(i64::try_from(numbers.below(240_000)).unwrap() - 120_000),
     };
     acts.push((at, act));
@@ -157,7 +161,12 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
     world.machine.note("from here on nothing breaks");
     world.machine.heal();
     world.github.heal();
-    for healed in [Act::ThawTmux, Act::Unscroll, Act::ClearDisk] {
+    for healed in [
+        Act::ThawTmux,
+        Act::Unscroll,
+        Act::ClearDisk,
+        Act::MendStarts,
+    ] {
         perform(world, healed, &mut Vec::new()).await;
     }
     let until = world.clock.elapsed_ms() + REST;

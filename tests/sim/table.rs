@@ -30,8 +30,10 @@ pub(crate) struct Heard {
 pub(crate) enum Cause {
     /// The story.
     Itself,
-    /// Its terminal went away with its session or server.
+    /// Its terminal went away with its server, as the story has it.
     HungUp,
+    /// Its terminal went away, and its server did not.
+    SessionEnded,
     /// The daemon asked its host.
     Asked,
 }
@@ -76,6 +78,9 @@ pub(crate) struct Table {
     pub(crate) clock: StoryClock,
     pub(crate) numbers: Numbers,
     pub(crate) troubles: bool,
+    pub(crate) starts_broken: bool,
+    /// The story ends a tmux server just now.
+    pub(crate) tmux_goes: bool,
     pub(crate) root: PathBuf,
     pub(crate) boots: u32,
     pub(crate) boot: BootId,
@@ -195,6 +200,7 @@ impl Table {
     ) -> bool {
         let Some((_, pane)) = place else { return false };
         let luck = match self.numbers.below(100) {
+            _ if self.starts_broken => Luck::BadStart,
             _ if !self.troubles => Luck::Good,
             0..4 => Luck::DiesFirst,
             4..8 => Luck::DiesWithTicket,

@@ -79,6 +79,8 @@ pub(crate) struct World {
     records: Arc<Mutex<Vec<Record>>>,
     /// When each item was first seen with its label.
     armed: Arc<Mutex<BTreeMap<String, i64>>>,
+    /// How many daemons there were.
+    pub(crate) starts: usize,
     daemons: Vec<Daemon>,
     line: Line,
     /// How many cycles in a row went well, to their end.
@@ -201,6 +203,7 @@ impl World {
             publish,
             records: Arc::default(),
             armed: Arc::default(),
+            starts: 0,
             daemons: Vec::new(),
             line: Line::default(),
             turns: Numbers::of(numbers.below(u64::MAX)),
@@ -225,6 +228,22 @@ impl World {
             .is_some_and(|since| *since < at_ms)
     }
 
+    /// Returns when somebody first stopped an item.
+    pub(crate) fn first_stop(&self, item: u64) -> Option<i64> {
+        let mut stops = self
+            .commands
+            .iter()
+            .filter(|(of, what, _)| *of == item && *what == Command::Stop);
+        stops.next().map(|(_, _, at)| *at)
+    }
+
+    pub(crate) fn last_command(&self, item: u64) -> Option<Command> {
+        let mut commands = self.commands.iter().rev();
+        commands
+            .find(|(of, _, _)| *of == item)
+            .map(|(_, what, _)| *what)
+    }
+
     pub(crate) fn fill_disk(&self, full: bool) {
         self.line.fill_disk(full);
     }
@@ -245,6 +264,7 @@ impl World {
     /// Starts a daemon, which is killed at a call of tmux if the story says so.
     pub(crate) fn start_daemon(&mut self, killed_at: Option<KilledAt>, mut numbers: Numbers) {
         let process = self.machine.daemon();
+        self.starts += 1;
         let pulse = Pulse::new(process, self.machine.clone());
         self.machine.note(format!(
             "daemon {} starts{}",

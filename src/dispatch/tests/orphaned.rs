@@ -59,6 +59,58 @@ async fn an_agent_that_runs_without_its_delivery_becomes_the_session_and_is_told
     assert!(said[0].contains("comment 2"), "{said:?}");
 }
 
+/// Leaves a spawn behind whose own delivery nobody can read any more, and which was put aside.
+async fn unreadable(world: &World) -> (DeliveryId, Session) {
+    let carried = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    world
+        .sql("UPDATE events SET payload = '{}' WHERE id = (SELECT max(id) FROM events)")
+        .await;
+    world.work().await;
+    (carried, session)
+}
+
+#[tokio::test]
+async fn an_agent_whose_delivery_cannot_be_read_is_neither_doubled_nor_ended_and_hears_the_next() {
+    let world = World::new().await;
+    let (carried, orphan) = unreadable(&world).await;
+    let running = Phase::Running { harness: own() };
+    taken(&world, &orphan.owner, &boot_id(), running);
+    world.configure(&json!({ "routing.tmux.resumeProbeSeconds": 0.01 }));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let (said, owner) = (Arc::clone(&heard), orphan.owner.clone());
+    world.tmux(move |call| occupied(call, &owner, &said));
+    let next = world.comment(ITEM, 2).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(carried).await, DeliveryState::Held);
+    assert_eq!(world.state(next).await, DeliveryState::Delivered);
+    let session = world.session().await.unwrap();
+    assert_eq!((session.id, session.owner), (orphan.id, orphan.owner));
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.len(), 1);
+    assert!(heard[0].contains("comment 2"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_spawn_whose_delivery_cannot_be_read_does_not_keep_its_item_from_being_stopped() {
+    let world = World::new().await;
+    let (carried, _) = unreadable(&world).await;
+    let stop = Event {
+        body: "the-loop stop".to_owned(),
+        ..comment(ITEM, 2)
+    };
+    let stop = world.command(stop).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(stop).await, DeliveryState::Dropped);
+    assert_eq!(world.state(carried).await, DeliveryState::Dropped);
+    assert_eq!(world.session().await, None);
+}
+
 /// A server with one session of this owner, which has been told nothing; what is typed is kept.
 pub(super) fn occupied(
     call: &Invocation,

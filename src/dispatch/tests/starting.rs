@@ -1,4 +1,4 @@
-//! What a dispatcher leaves alone when it starts.
+//! What a dispatcher leaves alone when it starts, and what it says where nothing can be started.
 
 use super::*;
 
@@ -21,5 +21,26 @@ async fn a_start_asks_nothing_about_a_session_for_which_nothing_is_due() {
         assert_eq!(world.session().await, Some(before));
         let spawns = world.folder.path().join("run");
         assert!(!spawns.exists(), "nothing was prepared");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_as_it_is_started_is_said_with_what_its_configuration_may_hold() {
+    let world = World::new().await;
+    world.comment(ITEM, 1).await;
+    world.tmux(|call| match &call.commands[0] {
+        TmuxCommand::NewSession { .. } => no_server(call).map(|answer| Answer {
+            words: "server exited unexpectedly".to_owned(),
+            ..answer
+        }),
+        _ => no_server(call),
+    });
+
+    world.work().await;
+
+    let failed = world.records(&["session.spawn_failed"]);
+    let error = failed[0].text("error").unwrap();
+    for word in ["server exited unexpectedly", "window-size", "~/.tmux.conf"] {
+        assert!(error.contains(word), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use crate::model::Phase;
 
 impl World {
     /// Changes the database behind the store's back.
-    async fn sql(&self, statement: &'static str) {
+    pub(super) async fn sql(&self, statement: &'static str) {
         let file =
             sqlx::sqlite::SqliteConnectOptions::new().filename(self.folder.path().join("loop.db"));
         let pool = sqlx::SqlitePool::connect_with(file).await.unwrap();

@@ -60,6 +60,12 @@ impl Answers {
 impl RepoCycle<'_> {
     /// Asks for the results on every watched head.
     pub(super) async fn ci(&mut self) -> Result<(), StepError> {
+        let done = self.heads().await;
+        self.say_what_is_refused();
+        done
+    }
+
+    async fn heads(&mut self) -> Result<(), StepError> {
         let rows = self
             .poller
             .store
@@ -152,7 +158,7 @@ impl RepoCycle<'_> {
     }
 
     async fn answers(
-        &self,
+        &mut self,
         head: &PullHead,
         conditions: &Conditions,
     ) -> Result<Answers, StepError> {
@@ -160,17 +166,42 @@ impl RepoCycle<'_> {
         let (repo, sha) = (self.repo, head.sha.as_str());
         let [runs, statuses, checks] = conditions.each_ref().map(Option::as_deref);
         let runs = self.ask(github.workflow_runs(repo, sha, runs)).await?;
-        // A token need not be allowed to read these two, and a fine-grained one can never be given
-        // the permission for checks.
+        // A token need not be allowed to read these two.
         let statuses = self.ask(github.combined_status(repo, sha, statuses)).await;
         let checks = self.ask(github.check_runs(repo, sha, checks)).await;
-        let statuses = none_where_refused(statuses)?;
-        let checks = none_where_refused(checks)?;
+        let statuses = unless_refused(statuses)?;
+        // A fine-grained token can never be given the permission for checks, so that is not said.
+        let checks = unless_refused(checks)?.unwrap_or_else(|_| nothing());
         Ok(Answers {
             runs,
-            statuses,
+            statuses: self.noted(statuses),
             checks,
         })
+    }
+
+    /// Notes whether the statuses of a head could be read; those that could not are none.
+    fn noted(&mut self, answer: Result<Listing<CommitStatus>, Refused>) -> Listing<CommitStatus> {
+        match answer {
+            Ok(statuses) => {
+                self.statuses.get_or_insert(Ok(()));
+                statuses
+            }
+            Err(refused) => {
+                self.statuses = Some(Err(refused));
+                nothing()
+            }
+        }
+    }
+
+    /// Says once for the whole repository that commit statuses are missing. It is no failure of the
+    /// cycle: whoever gave the token may want it so.
+    fn say_what_is_refused(&mut self) {
+        let what = format!("{} statuses", self.repo.key());
+        match self.statuses.take() {
+            None => {}
+            Some(Ok(())) => self.poller.failures.worked(&what),
+            Some(Err(refused)) => self.limitation(&what, &refused.to_string()),
+        }
     }
 
     /// Says when a head at rest was looked at, and how to ask again.
@@ -206,17 +237,33 @@ fn is_old(known: &Cursor, now: DateTime<Utc>) -> bool {
     (now - known.last_success).abs() >= LOOK_AGAIN_AFTER
 }
 
-/// A list that the token may not read has nothing in it.
-fn none_where_refused<T>(answer: Result<Listing<T>, StepError>) -> Result<Listing<T>, StepError> {
+/// A refusal of commit statuses, without the address: it is the same for every head.
+#[derive(Debug, thiserror::Error)]
+#[error("failures of CI that reports commit statuses are not seen: {0}")]
+pub(super) struct Refused(String);
+
+/// Keeps a list that the token may not read apart from what went wrong.
+fn unless_refused<T>(
+    answer: Result<Listing<T>, StepError>,
+) -> Result<Result<Listing<T>, Refused>, StepError> {
     match answer {
-        Err(StepError::GitHub(GitHubError::Forbidden { .. } | GitHubError::NotFound { .. })) => {
-            Ok(Listing {
-                news: None,
-                cursor: crate::github::Cursor::default(),
-                date: None,
-            })
+        Ok(listing) => Ok(Ok(listing)),
+        Err(StepError::GitHub(GitHubError::Forbidden { message, hint, .. })) => {
+            Ok(Err(Refused(format!("not allowed (403): {message}{hint}"))))
         }
-        answer => answer,
+        Err(StepError::GitHub(GitHubError::NotFound { .. })) => Ok(Err(Refused(
+            "not found, or not visible with this token (404)".to_owned(),
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+/// A list with nothing in it, to be asked for without a condition.
+fn nothing<T>() -> Listing<T> {
+    Listing {
+        news: None,
+        cursor: crate::github::Cursor::default(),
+        date: None,
     }
 }
 

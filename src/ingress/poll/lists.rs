@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::repo::{RepoCycle, StepError};
 use crate::github::{Cursor, Elements, Listing};
-use crate::model::ItemKind;
+use crate::model::{EventKey, ItemKind};
 use crate::store::{Acceptance, CursorUpdate, Freshness, ItemSighting, StoreError, Track};
 
 /// How far behind the first listing the other lists begin; what is seen twice is one event.
@@ -209,6 +209,7 @@ impl RepoCycle<'_> {
             let batch = Acceptance {
                 arrivals: std::mem::replace(&mut last.arrivals, later),
                 mark_dirty: std::mem::take(&mut last.mark_dirty),
+                read_anew: std::mem::take(&mut last.read_anew),
                 ..Acceptance::default()
             };
             self.accept_what_can_be(batch, &mut held).await?;
@@ -227,28 +228,48 @@ impl RepoCycle<'_> {
     /// the batch stands for is read once more.
     async fn accept_what_can_be(
         &mut self,
-        batch: Acceptance,
+        mut batch: Acceptance,
         held: &mut Option<StepError>,
     ) -> Result<(), StepError> {
         match self.accept_batch(&batch).await {
             Ok(_) => return Ok(()),
-            Err(error) => Self::hold_back(held, error)?,
+            Err(error) if error.ends_the_step() => return Err(error),
+            // Nothing of it was accepted: each alone shows which it was.
+            Err(_) => {}
         }
-        // Nothing of it was accepted: each alone shows which it was.
-        let mut batch = without_progress(batch);
         for arrival in std::mem::take(&mut batch.arrivals) {
+            let key = arrival.event.key.clone();
             let alone = Acceptance {
                 arrivals: vec![arrival],
                 ..Acceptance::default()
             };
             if let Err(error) = self.accept(alone).await {
-                Self::hold_back(held, error)?;
+                self.leave_out(&key, error, held).await?;
             }
+        }
+        if held.is_some() {
+            batch = without_progress(batch);
         }
         match self.accept(batch).await {
             Ok(_) => Ok(()),
             Err(error) => Self::hold_back(held, error),
         }
+    }
+
+    /// Leaves a text out whose row cannot be read. One that is known was accepted before, so that its
+    /// list goes on; any other is read once more.
+    async fn leave_out(
+        &mut self,
+        key: &EventKey,
+        error: StepError,
+        held: &mut Option<StepError>,
+    ) -> Result<(), StepError> {
+        let is_unreadable = matches!(error, StepError::Store(StoreError::BadRow { .. }));
+        if is_unreadable && self.poller.store.inbox().knows(key).await? {
+            self.problem(key.as_str(), &error);
+            return Ok(());
+        }
+        Self::hold_back(held, error)
     }
 
     /// Moves a list's cursor, after everything that it stands for was accepted.

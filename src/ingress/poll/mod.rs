@@ -121,6 +121,7 @@ impl Poller {
                     stop,
                     report: &mut report,
                     server_now: None,
+                    statuses: None,
                 }
                 .run()
                 .await;

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::Poller;
+use super::ci::Refused;
 use super::failures::Worth;
 use super::report::CycleReport;
 use crate::config::{Config, WatchedRepos};
@@ -28,6 +29,8 @@ pub(super) struct RepoCycle<'a> {
     pub(super) report: &'a mut CycleReport,
     /// GitHub's clock at the last list of this cycle.
     pub(super) server_now: Option<DateTime<Utc>>,
+    /// Whether every head's commit statuses could be read; none before they were asked for.
+    pub(super) statuses: Option<Result<(), Refused>>,
 }
 
 /// Why a step of a cycle did not finish; it is tried again in the next one.
@@ -102,7 +105,7 @@ impl RepoCycle<'_> {
                 self.report.interrupted = true;
                 return;
             }
-            let done = caught(self.step(step)).await;
+            let done = caught(Box::pin(self.step(step))).await;
             let done = done.unwrap_or_else(|panicked| Err(panicked.into()));
             let what = format!("{} {step:?}", self.repo.key());
             match done {
@@ -149,10 +152,17 @@ impl RepoCycle<'_> {
                 until: until.to_rfc3339(),
                 remaining: self.poller.github.rate().map(|rate| rate.remaining),
             });
-        } else if self.is_news(what, &text) {
+        } else {
+            self.limitation(what, &text);
+        }
+    }
+
+    /// Says what of the repository cannot be read, where that does not count against the cycle.
+    pub(super) fn limitation(&mut self, what: &str, text: &str) {
+        if self.is_news(what, text) {
             self.poller.log.emit(&Decision::PollProviderError {
                 repo: self.repo.clone(),
-                error: text,
+                error: text.to_owned(),
                 will_retry: true,
             });
         }

@@ -33,7 +33,7 @@ pub struct CycleReport {
     pub rate_limited_until: Option<DateTime<Utc>>,
     /// What went wrong, one line each; each will be tried again.
     pub errors: Vec<String>,
-    /// How many of them were not said before.
+    /// How many problems, these and what the token may not read, were said in the event log.
     pub new_errors: u64,
     /// Whether a stop ended the cycle early.
     pub interrupted: bool,

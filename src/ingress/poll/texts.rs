@@ -4,7 +4,21 @@ use super::inputs::Text;
 use super::lists::{COMMENTS, REVIEW_COMMENTS};
 use super::repo::{RepoCycle, StepError};
 use crate::model::WorkItemRef;
-use crate::store::{Acceptance, Arrival, CursorUpdate};
+use crate::store::{Acceptance, Arrival, CursorUpdate, StoreError};
+
+/// What one reading of a list came to.
+#[derive(Default)]
+struct Texts {
+    arrivals: Vec<Arrival>,
+    /// The items whose reviews are to be asked for.
+    moved: Vec<WorkItemRef>,
+    /// The items whose rows cannot be read.
+    unread: Vec<WorkItemRef>,
+    /// The first failure that the list is read once more for.
+    held: Option<StepError>,
+    /// The first that it is not.
+    put_off: Option<StepError>,
+}
 
 impl RepoCycle<'_> {
     /// Every new or edited comment in a conversation.
@@ -14,16 +28,15 @@ impl RepoCycle<'_> {
         let listing = self.ask(question).await?;
         self.server_time(listing.date);
         let next = self.next(COMMENTS, &listing);
-        let mut arrivals = Vec::new();
-        let mut held = None;
+        let mut texts = Texts::default();
         for comment in self.readable(listing.news) {
             let text = Text::of_comment(&comment);
             match self.arrival_on(comment.number(), text).await {
-                Ok(found) => arrivals.extend(found.map(|(_, arrival)| arrival)),
-                Err(error) => Self::hold_back(&mut held, error)?,
+                Ok(found) => texts.arrivals.extend(found.map(|(_, arrival)| arrival)),
+                Err(error) => self.put_off(&mut texts, comment.number(), error)?,
             }
         }
-        self.accept_texts(arrivals, Vec::new(), next, held).await
+        self.accept_texts(texts, next).await
     }
 
     /// Every new or edited comment on a line of a pull request.
@@ -33,46 +46,58 @@ impl RepoCycle<'_> {
         let listing = self.ask(question).await?;
         self.server_time(listing.date);
         let next = self.next(REVIEW_COMMENTS, &listing);
-        let mut arrivals = Vec::new();
-        let mut moved: Vec<WorkItemRef> = Vec::new();
-        let mut held = None;
+        let mut texts = Texts::default();
         for comment in self.readable(listing.news) {
             let text = Text::of_review_comment(&comment);
             match self.arrival_on(comment.number(), text).await {
                 Ok(Some((item, arrival))) => {
                     // The review that a new comment belongs to is in no list of its own.
-                    if arrival.is_news() && !moved.contains(&item) {
-                        moved.push(item);
+                    if arrival.is_news() && !texts.moved.contains(&item) {
+                        texts.moved.push(item);
                     }
-                    arrivals.push(arrival);
+                    texts.arrivals.push(arrival);
                 }
                 Ok(None) => {}
-                Err(error) => Self::hold_back(&mut held, error)?,
+                Err(error) => self.put_off(&mut texts, comment.number(), error)?,
             }
         }
-        self.accept_texts(arrivals, moved, next, held).await
+        self.accept_texts(texts, next).await
+    }
+
+    /// Puts off a text whose item cannot be read: once it can, its whole thread is read anew, so that the
+    /// list need not wait for it. After any other failure the list is read once more.
+    fn put_off(
+        &self,
+        texts: &mut Texts,
+        number: Option<u64>,
+        error: StepError,
+    ) -> Result<(), StepError> {
+        let (Some(number), StepError::Store(StoreError::BadRow { .. })) = (number, &error) else {
+            return Self::hold_back(&mut texts.held, error);
+        };
+        let item = self.repo.item(number);
+        if !texts.unread.contains(&item) {
+            texts.unread.push(item);
+        }
+        texts.put_off.get_or_insert(error);
+        Ok(())
     }
 
     /// Accepts what a list holds and moves its cursor with it, unless something of it was held back.
-    async fn accept_texts(
-        &mut self,
-        arrivals: Vec<Arrival>,
-        mark_dirty: Vec<WorkItemRef>,
-        next: CursorUpdate,
-        held: Option<StepError>,
-    ) -> Result<(), StepError> {
-        let cursors = match &held {
+    async fn accept_texts(&mut self, texts: Texts, next: CursorUpdate) -> Result<(), StepError> {
+        let cursors = match &texts.held {
             Some(_) => Vec::new(),
             None => self.if_moved(next).await?.into_iter().collect(),
         };
         self.accept_whole(Acceptance {
-            arrivals,
-            mark_dirty,
+            arrivals: texts.arrivals,
+            mark_dirty: texts.moved,
+            read_anew: texts.unread,
             cursors,
             ..Acceptance::default()
         })
         .await?;
-        held.map_or(Ok(()), Err)
+        texts.held.or(texts.put_off).map_or(Ok(()), Err)
     }
 
     /// Turns what a list shows into an arrival, if the item's thread has been read once; until then

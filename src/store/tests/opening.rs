@@ -190,7 +190,7 @@ async fn a_database_that_is_not_ours_is_refused() {
     let options = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(&path)
         .create_if_missing(true);
-    let pool = SqlitePool::connect_with(options).await.unwrap();
+    let pool = sqlx::SqlitePool::connect_with(options).await.unwrap();
     sqlx::query("CREATE TABLE theirs (x TEXT)")
         .execute(&pool)
         .await

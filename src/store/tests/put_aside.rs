@@ -3,6 +3,24 @@
 use super::*;
 use crate::model::HoldReason;
 
+impl World {
+    /// Makes an event one that cannot be read, and returns what it was.
+    async fn garble(&self, event: i64) -> String {
+        let sound = sqlx::query_scalar("SELECT payload FROM events WHERE id = $1").bind(event);
+        let mut conn = self.store.writing().await.unwrap();
+        let sound = sound.fetch_one(&mut *conn).await.unwrap();
+        drop(conn);
+        self.restore(event, r#"{"from":"the future"}"#).await;
+        sound
+    }
+
+    async fn restore(&self, event: i64, payload: &str) {
+        let statement = sqlx::query("UPDATE events SET payload = $2 WHERE id = $1");
+        let restored = self.store.change(statement.bind(event).bind(payload));
+        assert_eq!(restored.await.unwrap(), 1);
+    }
+}
+
 #[tokio::test]
 async fn a_row_that_cannot_be_read_is_put_aside_and_stops_no_other_item() {
     let world = World::new().await;
@@ -10,10 +28,7 @@ async fn a_row_that_cannot_be_read_is_put_aside_and_stops_no_other_item() {
     world.know("o/r#2").await;
     let broken = world.comment("o/r#1").await;
     let sound = world.comment("o/r#2").await;
-    sqlx::query("UPDATE events SET payload = '{\"from\":\"the future\"}' WHERE id = 1")
-        .execute(&mut *world.store.writing().await.unwrap())
-        .await
-        .unwrap();
+    world.garble(1).await;
 
     assert_eq!(world.claimed().await.first().id, sound);
 
@@ -51,15 +66,58 @@ async fn what_comes_behind_a_row_that_cannot_be_read_passes_it() {
             .unwrap()
             .is_none()
     );
-    sqlx::query("UPDATE events SET payload = '{\"from\":\"the future\"}' WHERE id = 1")
-        .execute(&mut *world.store.writing().await.unwrap())
-        .await
-        .unwrap();
+    world.garble(1).await;
 
     assert_eq!(world.claimed().await.first().id, behind);
 
     let row = world.store.queue().get(broken).await.unwrap().unwrap();
     assert_eq!(row.reason, None);
+}
+
+#[tokio::test]
+async fn what_a_spawn_carries_and_cannot_be_read_locks_nobody_out_of_its_item() {
+    for is_event in [true, false] {
+        let world = World::new().await;
+        world.know("o/r#1").await;
+        let carried = world.comment("o/r#1").await;
+        let claim = world.claimed().await;
+        world.spawn(&claim).await;
+        let behind = match is_event {
+            true => world.comment("o/r#1").await,
+            false => world.command("o/r#1").await,
+        };
+        world.garble(1).await;
+        world.pass(60);
+        // Its holder is gone: it is taken over, and put aside.
+        assert!(world.claim().await.is_none());
+
+        assert_eq!(world.claimed().await.first().id, behind);
+        let row = world.store.queue().get(carried).await.unwrap().unwrap();
+        assert_eq!((row.state, row.reason), (DeliveryState::Held, None));
+    }
+}
+
+#[tokio::test]
+async fn what_is_put_aside_in_the_middle_of_its_spawn_may_have_been_read() {
+    for spawns in [true, false] {
+        let world = World::new().await;
+        world.know("o/r#1").await;
+        let carried = world.comment("o/r#1").await;
+        let claim = world.claimed().await;
+        if spawns {
+            world.spawn(&claim).await;
+        }
+        let sound = world.garble(1).await;
+        world.pass(60);
+        assert!(world.claim().await.is_none());
+        world.restore(1, &sound).await;
+        world.pass(600);
+
+        let again = world.claimed().await;
+
+        assert_eq!(again.first().id, carried);
+        assert_eq!(again.first().maybe_read, spawns);
+    }
 }
 
 #[tokio::test]

@@ -200,7 +200,7 @@ async fn a_command_that_waits_for_its_item_takes_no_lock() {
     let second = world.comment("o/r#1").await;
     assert_eq!(world.claimed().await.first().id, first);
     let file = sqlx::sqlite::SqliteConnectOptions::new().filename(&*world.store.path);
-    let other = SqlitePool::connect_with(file).await.unwrap();
+    let other = sqlx::SqlitePool::connect_with(file).await.unwrap();
     let _lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
 
     let claim = world.store.deduper().claim(second, &owner(2)).await;

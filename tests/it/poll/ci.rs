@@ -74,6 +74,43 @@ async fn a_token_that_may_read_neither_statuses_nor_checks_still_hears_of_workfl
 }
 
 #[tokio::test]
+async fn statuses_that_the_token_may_not_read_are_said_once_for_all_heads_and_now_and_then() {
+    let (rig, _) = Rig::with_pull().await;
+    let second = PullOptions {
+        author: "ada",
+        title: "Another",
+        head_branch: "other",
+        head_sha: NEXT,
+        ..PullOptions::default()
+    };
+    let second = rig.github.open_pull(REPO, &second);
+    rig.label(second, "ada");
+    rig.github.fail("/check-runs", u32::MAX, Fault::Status(403));
+    rig.look().await;
+    assert_eq!(rig.said(&["poll.provider_error"]).len(), 0);
+    for status in [403, 404] {
+        rig.github.heal();
+        rig.look().await;
+        rig.forget_said();
+        rig.github.fail("/status", u32::MAX, Fault::Status(status));
+        for said in [1, 2, 2] {
+            rig.pass(60);
+            let report = rig.cycle().await;
+            assert_eq!(
+                report.errors,
+                Vec::<String>::new(),
+                "it goes on with the rest"
+            );
+            let records = rig.said(&["poll.provider_error"]);
+            assert_eq!(records.len(), said, "{records:?}");
+            let error = records[0].text("error").unwrap();
+            assert!(error.contains("commit statuses"), "{error}");
+            assert!(error.contains(&status.to_string()), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_outdated_head_and_a_fork_are_nobodys_failures() {
     let (rig, pull) = Rig::with_pull().await;
     rig.github.push(REPO, pull, NEXT).unwrap();

@@ -135,6 +135,35 @@ async fn a_row_that_cannot_be_read_stops_no_other_item_of_its_repository() {
 }
 
 #[tokio::test]
+async fn a_comment_on_a_row_that_cannot_be_read_is_told_later_and_its_list_goes_on() {
+    let (rig, bad) = Rig::with_issue().await;
+    let good = rig.labelled_issue();
+    rig.look().await;
+    rig.comment(bad, "ada", "before");
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["before"]);
+    write_control(&rig, bad, Some("hibernate")).await;
+    rig.comment(bad, "ada", "later");
+    rig.pass(60);
+    rig.comment(good, "ada", "now");
+    for _ in 0..3 {
+        rig.pass(60);
+        rig.github.forget_requests();
+        rig.cycle().await;
+    }
+    assert_eq!(rig.hear_texts().await, ["now"]);
+    let mut asked = rig.github.requests();
+    asked.retain(|request| request.path.contains("/issues/comments"));
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].status, 304, "nothing of it is read again");
+    write_control(&rig, bad, None).await;
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, ["later"]);
+    rig.look().await;
+    assert_eq!(rig.hear_texts().await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_known_comment_that_cannot_be_read_holds_up_no_other_of_its_list() {
     let (rig, bad) = Rig::with_issue().await;
     let good = rig.labelled_issue();
@@ -167,5 +196,13 @@ async fn a_known_comment_that_cannot_be_read_holds_up_no_other_of_its_list() {
             report.errors
         );
         assert_eq!(rig.hear_texts().await, [said]);
+        // It was accepted long ago, so that the list goes on and is soon unchanged again.
+        let mut report = rig.cycle().await;
+        for _ in 0..2 {
+            rig.pass(60);
+            report = rig.cycle().await;
+        }
+        assert_eq!(report.errors, Vec::<String>::new());
+        assert_eq!(report.requests, report.unchanged);
     }
 }
