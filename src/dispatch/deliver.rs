@@ -29,12 +29,12 @@ const SHORTEST_LIFE: Duration = Duration::from_secs(2);
 /// How long a delivery waits for a silent tmux before it asks whether it still is.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// What to log beside the delivery.
+/// How a delivery came to its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Road {
     /// Straight into the recorded session.
     Straight,
-    /// A respawn was about to start, and the session was live after all (AC6).
+    /// A respawn was about to start, and the session was live after all (AC6); none follows.
     AvertedRespawn,
     /// A respawn found another live session under the name (AC7).
     IntoOccupant,
@@ -78,8 +78,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
                 let repeat = repeat_in(claim, &session);
-                let road = Road::Straight;
-                return self.submitted(claim, &session, &name, repeat, road).await;
+                return self.submitted(claim, &session, &name, repeat).await;
             }
             // Whether the text is in cannot be told: nothing is sent, and nothing given up.
             Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
@@ -171,7 +170,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
         match outcome {
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered) => {
-                self.submitted(claim, session, name, repeat, road).await
+                self.submitted(claim, session, name, repeat).await
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), earlier_repeat(claim)))
@@ -255,9 +254,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
-        road: Road,
     ) -> Conclusion {
-        Conclusion::delivered(self.arrival(claim, session, name, repeat, road))
+        Conclusion::delivered(self.arrival(claim, session, name, repeat))
     }
 
     /// What is written down about a message that is in the session.
@@ -267,19 +265,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
-        road: Road,
     ) -> Delivered {
-        let mut said = Vec::new();
-        // That of an occupant was written when it was registered.
-        if road == Road::AvertedRespawn {
-            said.push(records::respawn_averted(claim, session, name, false));
-        }
         let now = self.clock.now();
-        said.extend(records::succeeded(claim, session, name, repeat, now));
         Delivered {
             repeat,
             change: Some(SessionChange::Touch(session.id)),
-            records: said,
+            records: records::succeeded(claim, session, name, repeat, now).collect(),
         }
     }
 

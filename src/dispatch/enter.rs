@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::Shared;
 use super::conclude::Conclusion;
-use super::deliver::Road;
 use super::error::WorkError;
 use super::fence::fence;
 use super::work::LOOK_AGAIN_SOON;
@@ -37,10 +36,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
-        road: Road,
     ) -> Result<Conclusion, WorkError> {
         if is_planted(Planted::NoEnter) {
-            return Ok(self.arrived(claim, session, name, repeat, road));
+            return Ok(self.arrived(claim, session, name, repeat));
         }
         let entered = self
             .press_enter(claim, session, name, claim.message())
@@ -50,7 +48,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .await;
         }
         match entered {
-            Entered::Yes => Ok(self.arrived(claim, session, name, repeat, road)),
+            Entered::Yes => Ok(self.arrived(claim, session, name, repeat)),
             Entered::NotYet(waits) => Ok(waits),
         }
     }
