@@ -41,11 +41,16 @@ pub(super) enum Road {
 }
 
 /// What became of an earlier attempt's paste.
-enum Earlier {
+pub(super) enum Earlier {
+    /// It arrived.
     Said,
+    /// It did not, and will not.
     Unsaid,
     /// It arrived, and the agent ended before it was confirmed: maybe read, maybe not.
     Lost,
+    /// It has not yet.
+    MayArrive(Unanswered),
+    /// Nobody says.
     Unknown(Unanswered),
 }
 
@@ -80,19 +85,24 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 let repeat = repeat_in(claim, &session);
                 return self.submitted(claim, &session, &name, repeat).await;
             }
-            // Whether the text is in cannot be told: nothing is sent, and nothing given up.
-            Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
-            Earlier::Unsaid | Earlier::Lost if spent => {
+            // The last attempt did type it, so that what follows is still that one.
+            Earlier::Lost => {
+                if !spent {
+                    self.deduper.begin_attempt(claim).await?;
+                }
+                return Box::pin(self.respawn(claim, session, name, Repeat::Possible)).await;
+            }
+            Earlier::Unsaid if spent => {
                 return Ok(Conclusion::failed(
                     Step::Delivery,
                     every_attempt_failed(claim),
                 ));
             }
-            Earlier::Lost => {
-                self.deduper.begin_attempt(claim).await?;
-                return Box::pin(self.respawn(claim, session, name, Repeat::Possible)).await;
-            }
             Earlier::Unsaid => {}
+            // It can still be sent again: the token lets one of the two in.
+            Earlier::MayArrive(_) if claim.attempts() < self.config().polling.max_retries => {}
+            // Whether the text is in cannot be told: nothing is sent, and nothing given up.
+            Earlier::MayArrive(why) | Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
         }
         if session.target.is_none() {
             // Registered by an agent that came and went: there is nothing to type into.
@@ -109,7 +119,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ///
     /// Until its expiry has passed it may still be served late, so that a delivery whose attempts are
     /// spent is not given up before.
-    async fn earlier_paste(&self, claim: &Claim, session: &Session, address: &Address) -> Earlier {
+    pub(super) async fn earlier_paste(
+        &self,
+        claim: &Claim,
+        session: &Session,
+        address: &Address,
+    ) -> Earlier {
         let Some(intent) = claim
             .intent()
             .filter(|intent| intent.owner == session.owner)
@@ -119,18 +134,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.runner.read_token(address, claim.message()).await {
             Ok(TokenState::Pasted) if self.harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
+            // It was typed when it was looked at last.
+            Ok(TokenState::NoSession)
+                if matches!(
+                    claim.held_before,
+                    Some(HoldReason::Unsent | HoldReason::AgentOutlivesSession)
+                ) =>
+            {
+                Earlier::Lost
+            }
             // The session is gone: the respawn says it again and marks it.
             Ok(TokenState::NoSession) => Earlier::Unsaid,
             Ok(TokenState::NotPasted) if self.clock.now() > intent.expires_at => Earlier::Unsaid,
-            // It can still be sent again: the token lets one of the two in.
-            Ok(TokenState::NotPasted) if claim.attempts() < self.config().polling.max_retries => {
-                Earlier::Unsaid
-            }
             Ok(TokenState::NotPasted) => {
                 let next = (intent.expires_at - self.clock.now())
                     .to_std()
                     .unwrap_or_default();
-                Earlier::Unknown(Unanswered::Silent { next })
+                Earlier::MayArrive(Unanswered::Silent { next })
             }
             Err(why) => Earlier::Unknown(why),
         }

@@ -447,7 +447,10 @@ fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
 
 /// Answers who has a session, whether a mode lies over it, and the delivery whose Enter is due.
 fn outstanding(owner: &OwnerId, mode: u32, delivery: &str) -> Result<Answer, Unanswered> {
-    said(format!("loop-is|$3|{owner}|{mode}|{delivery}||agent\n"))
+    let server = own().pid;
+    said(format!(
+        "loop-is|{server}|$3|{owner}|{mode}|0|{delivery}||agent\n"
+    ))
 }
 
 /// Answers for a session in which nothing waits for its Enter: a question for that, or for a token.
