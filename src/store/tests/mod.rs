@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::TimeDelta;
-use sqlx::sqlite::SqlitePool;
 use tempfile::TempDir;
 
 use super::*;
