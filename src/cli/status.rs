@@ -263,9 +263,13 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
         let item = row.item.short();
         let why = held_for(row);
         let remedy = match row.reason.as_deref().map(str::parse) {
-            Some(Ok(HoldReason::NoAgent | HoldReason::PaneInMode | HoldReason::InputOff)) => {
-                format!("the-loop sessions attach {item}")
-            }
+            Some(Ok(
+                HoldReason::NoAgent
+                | HoldReason::PaneInMode
+                | HoldReason::InputOff
+                | HoldReason::Unsent
+                | HoldReason::EnterPending,
+            )) => format!("the-loop sessions attach {item}"),
             Some(_) => format!("the-loop events --explain {item}"),
             None => "a newer the-loop may read it".to_owned(),
         };

@@ -29,23 +29,28 @@ const SHORTEST_LIFE: Duration = Duration::from_secs(2);
 /// How long a delivery waits for a silent tmux before it asks whether it still is.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// What to log beside the delivery.
+/// How a delivery came to its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Road {
     /// Straight into the recorded session.
     Straight,
-    /// A respawn was about to start, and the session was live after all (AC6).
+    /// A respawn was about to start, and the session was live after all (AC6); none follows.
     AvertedRespawn,
     /// A respawn found another live session under the name (AC7).
     IntoOccupant,
 }
 
 /// What became of an earlier attempt's paste.
-enum Earlier {
+pub(super) enum Earlier {
+    /// It arrived.
     Said,
+    /// It did not, and will not.
     Unsaid,
     /// It arrived, and the agent ended before it was confirmed: maybe read, maybe not.
     Lost,
+    /// It has not yet.
+    MayArrive(Unanswered),
+    /// Nobody says.
     Unknown(Unanswered),
 }
 
@@ -78,22 +83,26 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
                 let repeat = repeat_in(claim, &session);
-                let road = Road::Straight;
-                return self.submitted(claim, &session, &name, repeat, road).await;
+                return self.submitted(claim, &session, &name, repeat).await;
             }
-            // Whether the text is in cannot be told: nothing is sent, and nothing given up.
-            Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
-            Earlier::Unsaid | Earlier::Lost if spent => {
+            // The last attempt did type it, so that what follows is still that one.
+            Earlier::Lost => {
+                if !spent {
+                    self.deduper.begin_attempt(claim).await?;
+                }
+                return Box::pin(self.respawn(claim, session, name, Repeat::Possible)).await;
+            }
+            Earlier::Unsaid if spent => {
                 return Ok(Conclusion::failed(
                     Step::Delivery,
                     every_attempt_failed(claim),
                 ));
             }
-            Earlier::Lost => {
-                self.deduper.begin_attempt(claim).await?;
-                return Box::pin(self.respawn(claim, session, name, Repeat::Possible)).await;
-            }
             Earlier::Unsaid => {}
+            // It can still be sent again: the token lets one of the two in.
+            Earlier::MayArrive(_) if claim.attempts() < self.config().polling.max_retries => {}
+            // Whether the text is in cannot be told: nothing is sent, and nothing given up.
+            Earlier::MayArrive(why) | Earlier::Unknown(why) => return Ok(Self::waits_for(&why)),
         }
         if session.target.is_none() {
             // Registered by an agent that came and went: there is nothing to type into.
@@ -110,7 +119,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     ///
     /// Until its expiry has passed it may still be served late, so that a delivery whose attempts are
     /// spent is not given up before.
-    async fn earlier_paste(&self, claim: &Claim, session: &Session, address: &Address) -> Earlier {
+    pub(super) async fn earlier_paste(
+        &self,
+        claim: &Claim,
+        session: &Session,
+        address: &Address,
+    ) -> Earlier {
         let Some(intent) = claim
             .intent()
             .filter(|intent| intent.owner == session.owner)
@@ -120,18 +134,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.runner.read_token(address, claim.message()).await {
             Ok(TokenState::Pasted) if self.harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
+            // It was typed when it was looked at last.
+            Ok(TokenState::NoSession)
+                if matches!(
+                    claim.held_before,
+                    Some(HoldReason::Unsent | HoldReason::AgentOutlivesSession)
+                ) =>
+            {
+                Earlier::Lost
+            }
             // The session is gone: the respawn says it again and marks it.
             Ok(TokenState::NoSession) => Earlier::Unsaid,
             Ok(TokenState::NotPasted) if self.clock.now() > intent.expires_at => Earlier::Unsaid,
-            // It can still be sent again: the token lets one of the two in.
-            Ok(TokenState::NotPasted) if claim.attempts() < self.config().polling.max_retries => {
-                Earlier::Unsaid
-            }
             Ok(TokenState::NotPasted) => {
                 let next = (intent.expires_at - self.clock.now())
                     .to_std()
                     .unwrap_or_default();
-                Earlier::Unknown(Unanswered::Silent { next })
+                Earlier::MayArrive(Unanswered::Silent { next })
             }
             Err(why) => Earlier::Unknown(why),
         }
@@ -171,7 +190,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
         match outcome {
             Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered) => {
-                self.submitted(claim, session, name, repeat, road).await
+                self.submitted(claim, session, name, repeat).await
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), earlier_repeat(claim)))
@@ -255,9 +274,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
-        road: Road,
     ) -> Conclusion {
-        Conclusion::delivered(self.arrival(claim, session, name, repeat, road))
+        Conclusion::delivered(self.arrival(claim, session, name, repeat))
     }
 
     /// What is written down about a message that is in the session.
@@ -267,19 +285,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
-        road: Road,
     ) -> Delivered {
-        let mut said = Vec::new();
-        // That of an occupant was written when it was registered.
-        if road == Road::AvertedRespawn {
-            said.push(records::respawn_averted(claim, session, name, false));
-        }
         let now = self.clock.now();
-        said.extend(records::succeeded(claim, session, name, repeat, now));
         Delivered {
             repeat,
             change: Some(SessionChange::Touch(session.id)),
-            records: said,
+            records: records::succeeded(claim, session, name, repeat, now).collect(),
         }
     }
 

@@ -9,20 +9,25 @@ use std::time::Duration;
 
 use super::Shared;
 use super::conclude::Conclusion;
-use super::deliver::Road;
+use super::deliver::{Earlier, repeat_in};
 use super::error::WorkError;
 use super::fence::fence;
 use super::work::LOOK_AGAIN_SOON;
+use crate::eventlog::hold_phrase;
 use crate::model::{DeliveryId, HoldReason, Repeat, Session, SessionName};
 use crate::planted::{Planted, is_planted};
-use crate::runner::{EnterState, Machine, RunnerError, TmuxServer};
-use crate::store::Claim;
+use crate::runner::{EnterState, FenceLost, Machine, RunnerError, TmuxServer};
+use crate::store::{Claim, StoreError};
 
-/// Whether an Enter is still to come.
-pub(super) enum Entered {
-    /// It was pressed, or nobody is left to read it.
+/// What became of an Enter.
+enum Entered {
+    /// It was pressed.
     Yes,
-    /// What it waits for.
+    /// It was given up, and its text can be typed again.
+    GivenUp,
+    /// The agent has ended, or is not in its session any more.
+    Gone,
+    /// It is still to come, and waits like this.
     NotYet(Conclusion),
 }
 
@@ -37,20 +42,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
-        road: Road,
     ) -> Result<Conclusion, WorkError> {
         if is_planted(Planted::NoEnter) {
-            return Ok(self.arrived(claim, session, name, repeat, road));
+            return Ok(self.arrived(claim, session, name, repeat));
         }
-        let entered = self
+        match self
             .press_enter(claim, session, name, claim.message())
-            .await?;
-        if self.harness_is_gone(session) {
-            return Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible))
-                .await;
-        }
-        match entered {
-            Entered::Yes => Ok(self.arrived(claim, session, name, repeat, road)),
+            .await?
+        {
+            Entered::Yes => Ok(self.arrived(claim, session, name, repeat)),
+            Entered::Gone => {
+                Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
+            }
+            Entered::GivenUp => Ok(Conclusion::held(HoldReason::NoAgent, LOOK_AGAIN_SOON)),
             Entered::NotYet(waits) => Ok(waits),
         }
     }
@@ -65,9 +69,42 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         other: DeliveryId,
     ) -> Result<Conclusion, WorkError> {
         match self.press_enter(claim, session, name, other).await? {
-            Entered::Yes => Ok(Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON)),
+            Entered::Yes | Entered::GivenUp | Entered::Gone => {
+                Ok(Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON))
+            }
             Entered::NotYet(waits) => Ok(waits),
         }
+    }
+
+    /// Sends the text of a claim that is to go no further, where an agent has it already: it cannot be
+    /// taken back. Returns what that came to; nothing where no agent has it.
+    pub(super) async fn own_paste(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> Result<Option<Conclusion>, WorkError> {
+        let Some(session) = self.registry.open_session(claim.item.id).await? else {
+            return Ok(None);
+        };
+        let Ok(name) = session.minted_ref.session_name() else {
+            return Ok(None);
+        };
+        let address = Self::address(&session, &name);
+        match self.earlier_paste(claim, &session, &address).await {
+            Earlier::Said => {}
+            Earlier::Unsaid | Earlier::Lost => return Ok(None),
+            Earlier::MayArrive(why) | Earlier::Unknown(why) => {
+                return Ok(Some(Self::waits_for(&why)));
+            }
+        }
+        let entered = self.press_enter(claim, &session, &name, claim.message());
+        Ok(match entered.await? {
+            Entered::Yes => {
+                let repeat = repeat_in(claim, &session);
+                Some(self.arrived(claim, &session, &name, repeat))
+            }
+            Entered::NotYet(waits) => Some(waits),
+            Entered::GivenUp | Entered::Gone => None,
+        })
     }
 
     /// Presses the Enter of a delivery's text once the text had time to arrive.
@@ -78,21 +115,74 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         name: &SessionName,
         due: DeliveryId,
     ) -> Result<Entered, WorkError> {
-        // tmux presses it after the gap by itself.
-        tokio::time::sleep(self.submit_gap(session) * 2).await;
+        let waits_as = if due == claim.message() {
+            HoldReason::Unsent
+        } else {
+            HoldReason::EnterPending
+        };
+        // tmux presses it after the gap by itself, and a text that waits has arrived long ago.
+        if claim.held_before != Some(waits_as) {
+            tokio::time::sleep(self.submit_gap(session) * 2).await;
+        }
+        let settled = self.settle_enter(claim, session, name, due).await;
+        if let Err(RunnerError::FenceLost(lost @ FenceLost::Taken)) = settled {
+            return Err(lost.into());
+        }
+        if self.harness_is_gone(session) {
+            return Ok(Entered::Gone);
+        }
+        let waits = |detail| {
+            Entered::NotYet(Conclusion::Held {
+                reason: waits_as,
+                again: LOOK_AGAIN_SOON,
+                detail,
+            })
+        };
+        Ok(match settled {
+            Ok(EnterState::Pressed) => Entered::Yes,
+            Ok(EnterState::Left) => Entered::GivenUp,
+            Ok(EnterState::Gone) => Entered::Gone,
+            Ok(EnterState::Pending(what)) => {
+                waits(what.map(|what| hold_phrase(what.as_str()).to_owned()))
+            }
+            Err(RunnerError::Unanswered(why)) => Entered::NotYet(Self::waits_for(&why)),
+            // The text is in the session: a claim that cannot be checked costs no attempt either.
+            Err(error) => waits(Some(error.to_string())),
+        })
+    }
+
+    /// Presses an Enter, or gives it up where its program has left; what waits then for its text to be
+    /// typed again is a possible repeat, since a person may have sent it.
+    async fn settle_enter(
+        &self,
+        claim: &Arc<Claim>,
+        session: &Session,
+        name: &SessionName,
+        due: DeliveryId,
+    ) -> Result<EnterState, RunnerError> {
         let address = Self::address(session, name);
         let fence = fence(&self.deduper, claim);
-        let waits = match self.runner.settle_enter(&address, due, &fence).await {
-            Ok(EnterState::Settled) => return Ok(Entered::Yes),
-            Ok(EnterState::Pending(reason)) => Conclusion::held(reason, LOOK_AGAIN_SOON),
-            Err(RunnerError::FenceLost(lost)) => return Err(lost.into()),
-            Err(RunnerError::Unanswered(why)) => Self::waits_for(&why),
-            Err(error) => {
-                tracing::debug!(session = %name, "an Enter was not pressed: {error}");
-                Conclusion::held(HoldReason::EnterPending, LOOK_AGAIN_SOON)
+        let state = self.runner.settle_enter(&address, due, &fence).await?;
+        if state == EnterState::Left {
+            tracing::warn!(
+                session = %name,
+                delivery = %due,
+                "what was typed into has left the pane before its Enter, which is not pressed"
+            );
+            if due == claim.message() {
+                self.note_repeat(claim).await?;
             }
-        };
-        Ok(Entered::NotYet(waits))
+            self.runner.give_up_enter(&address, due, &fence).await?;
+        }
+        Ok(state)
+    }
+
+    async fn note_repeat(&self, claim: &Claim) -> Result<(), FenceLost> {
+        match self.deduper.note_maybe_read(claim).await {
+            Ok(()) => Ok(()),
+            Err(StoreError::Lost { .. }) => Err(FenceLost::Taken),
+            Err(error) => Err(FenceLost::Unchecked(error.to_string())),
+        }
     }
 
     fn submit_gap(&self, session: &Session) -> Duration {

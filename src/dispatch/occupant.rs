@@ -42,6 +42,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .is_some_and(|target| target.is_same_place(&occupant.target));
         if known {
             let repeat = repeat_in(claim, session);
+            // Said now, because the message itself may have to wait, and then goes straight in.
+            self.log
+                .emit(&records::respawn_averted(claim, session, name, false));
             return self
                 .say(claim, session, name, repeat, Road::AvertedRespawn)
                 .await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Shared;
 use super::attempt::{Attempt, Ran, Reached, Refusal};
 use super::conclude::{Conclusion, Step};
-use super::deliver::{Road, earlier_repeat};
+use super::deliver::earlier_repeat;
 use super::error::WorkError;
 use super::{message, records};
 use crate::harness::Harness;
@@ -255,7 +255,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             repeat,
             ended,
         } = respawn;
-        let mut delivered = self.arrival(claim, session, name, *repeat, Road::Straight);
+        let mut delivered = self.arrival(claim, session, name, *repeat);
         delivered.change = Some(SessionChange::Register(Registered {
             session: session.id,
             owner,

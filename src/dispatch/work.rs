@@ -137,8 +137,12 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 .end_with(claim, failed().undecided_until(decided))
                 .await;
         }
-        let ended = match self.unless_heard(claim, failed()).await {
-            Ok(conclusion) => self.end_with(claim, conclusion).await,
+        // What was cut short has asked for its paste already.
+        let ended = match self.own_spawn(claim).await {
+            Ok(spawned) => {
+                let conclusion = spawned.unwrap_or_else(failed);
+                self.end_with(claim, conclusion).await
+            }
             Err(error) => Err(error),
         };
         match ended {
@@ -209,14 +213,18 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    /// Ends a delivery that goes no further, unless an agent has heard it already: a spawn that it
-    /// began is brought to its end first, or nobody ever would.
+    /// Ends a delivery that goes no further, unless an agent has heard it already, or has it typed: a
+    /// spawn that it began is brought to its end first, or nobody ever would.
     async fn unless_heard(
         &self,
         claim: &Arc<Claim>,
         end: Conclusion,
     ) -> Result<Conclusion, WorkError> {
-        Ok(self.own_spawn(claim).await?.unwrap_or(end))
+        let heard = match self.own_spawn(claim).await? {
+            None => self.own_paste(claim).await?,
+            spawned => spawned,
+        };
+        Ok(heard.unwrap_or(end))
     }
 
     /// Brings the spawn that the claim's delivery has begun to its end and returns what it came to;

@@ -89,6 +89,9 @@ pub fn drop_advice(reason: DropReason) -> Advice {
     }
 }
 
+/// What keeps an Enter out for longer than a moment.
+const LET_ENTER_IN: &str = "Usually nothing. If it stays: leave copy mode with `q`; where input of the pane is switched off, `tmux select-pane -e -t …`.";
+
 /// Explains what something waits for.
 #[must_use]
 pub fn hold_advice(reason: HoldReason) -> Advice {
@@ -101,9 +104,13 @@ pub fn hold_advice(reason: HoldReason) -> Advice {
             "The tmux session is gone, its agent still runs; a second one is not started.",
             "Look at the process (`the-loop sessions show`); end it yourself when it is done.",
         ),
+        HoldReason::Unsent => advice(
+            "It was typed, and the Enter is still to come.",
+            LET_ENTER_IN,
+        ),
         HoldReason::EnterPending => advice(
-            "It was typed, or the message before it, and the Enter is still to come.",
-            "Nothing.",
+            "The message before it was typed, and the Enter of that is still to come.",
+            LET_ENTER_IN,
         ),
         HoldReason::NoAgent => advice(
             "The pane shows a shell that we did not start.",

@@ -157,10 +157,12 @@ impl Decision {
                 about,
                 ..
             } if about.kind == EventKind::Armed => Level::Debug,
-            // It passes by itself within seconds.
+            // It passes by itself within seconds, as far as is known.
             Self::DispatchHeld {
+                detail: None,
                 reason:
                     HoldReason::Starting
+                    | HoldReason::Unsent
                     | HoldReason::EnterPending
                     | HoldReason::MakingWay
                     | HoldReason::Grouping,

@@ -96,7 +96,7 @@ mod tests {
             (
                 "dispatch.held",
                 with(r#""reason":"enter-pending""#),
-                "octo/app#15   held       comment by @octocat: a typed message waits for its Enter",
+                "octo/app#15   held       comment by @octocat: the message before it waits for its Enter",
             ),
             (
                 "poller.blocked",

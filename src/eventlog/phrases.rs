@@ -60,7 +60,8 @@ pub fn hold_phrase(word: &str) -> &str {
     match reason {
         HoldReason::TmuxSilent => "tmux does not answer",
         HoldReason::AgentOutlivesSession => "session is gone, but its agent still runs",
-        HoldReason::EnterPending => "a typed message waits for its Enter",
+        HoldReason::Unsent => "typed, and waits for its Enter",
+        HoldReason::EnterPending => "the message before it waits for its Enter",
         HoldReason::NoAgent => "pane runs a shell, not an agent",
         HoldReason::PaneInMode => "somebody scrolls the pane",
         HoldReason::InputOff => "input of the pane is switched off",

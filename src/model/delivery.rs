@@ -139,7 +139,9 @@ words! {
         TmuxSilent => "tmux-silent",
         /// The session is gone but its recorded harness still runs.
         AgentOutlivesSession => "agent-outlives-session",
-        /// A text is typed, its own or the one before, and the Enter is still to come.
+        /// Its text is typed, and the Enter is still to come.
+        Unsent => "unsent",
+        /// The text before it is typed, and the Enter of that is still to come.
         EnterPending => "enter-pending",
         /// The pane runs a shell, not an agent.
         NoAgent => "no-agent",

@@ -14,23 +14,29 @@ use super::command::{Scope, Setting, Target, TmuxCommand};
 use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
-use super::parse::{fields_of, said};
+use super::parse::said;
 use super::paste::{Modes, Seat};
 use super::server::{TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
-/// Whether the text of a delivery was submitted.
+/// What became of the Enter of a delivery's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnterState {
-    /// Its Enter is not outstanding, or whoever it is for has ended.
-    Settled,
-    /// Its Enter is outstanding, and this is what it waits for.
-    Pending(HoldReason),
+    /// It was pressed.
+    Pressed,
+    /// It is outstanding; this keeps it out, where anything is seen to.
+    Pending(Option<HoldReason>),
+    /// It is outstanding, and the person's program that it is for has left its pane: it is not pressed
+    /// into what follows.
+    Left,
+    /// The agent has ended, or is not in its session any more: whether it was pressed nobody knows.
+    Gone,
 }
 
 /// An Enter that tmux has not pressed yet.
 struct Outstanding {
     in_mode: bool,
+    input_off: bool,
     /// What was pasted into, where that is a person's program.
     program: Option<String>,
     /// What runs there now.
@@ -70,9 +76,10 @@ fn press(
     }
 }
 
-/// Gives an Enter up: its program has left the pane, so that nobody can be asked for it.
+/// Forgets an Enter, and that its text was typed.
 fn give_up(target: &TmuxTarget, owner: &OwnerId, delivery: DeliveryId) -> TmuxCommand {
     let mut then = Vec::from(forget(target));
+    then.push(unset(target, OptionName::Token(delivery)));
     then.push(print(Marker::Done));
     TmuxCommand::IfShell {
         target: Target::Session(target.session_id.clone()),
@@ -91,11 +98,15 @@ fn is_outstanding(delivery: DeliveryId) -> Guard {
 }
 
 fn forget(target: &TmuxTarget) -> [TmuxCommand; 2] {
-    [OptionName::Enter, OptionName::EnterProgram].map(|option| TmuxCommand::SetOption {
+    [OptionName::Enter, OptionName::EnterProgram].map(|option| unset(target, option))
+}
+
+fn unset(target: &TmuxTarget, option: OptionName) -> TmuxCommand {
+    TmuxCommand::SetOption {
         target: Target::Session(target.session_id.clone()),
         scope: Scope::Session,
         setting: Setting::Unset(option),
-    })
+    }
 }
 
 fn print(marker: Marker) -> TmuxCommand {
@@ -119,89 +130,104 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         fence: Fence<'_>,
     ) -> Result<EnterState, RunnerError> {
         let (Some(target), Some(owner)) = (&address.target, &address.owner) else {
-            return Ok(EnterState::Settled);
+            return Ok(EnterState::Gone);
         };
         // Nobody is left to read it, and tmux may know no such pane any more.
         if self.machine.life(&target.boot, &target.harness) == Life::Gone {
-            return Ok(EnterState::Settled);
+            return Ok(EnterState::Gone);
         }
-        let Some(seen) = self.outstanding(target, owner, due).await? else {
-            return Ok(EnterState::Settled);
+        let seen = match self.outstanding(target, owner, due).await? {
+            Ok(seen) => seen,
+            Err(state) => return Ok(state),
         };
-        let left = seen.program.as_ref().is_some_and(|p| *p != seen.foreground);
-        let command = if left {
-            tracing::warn!(
-                session = %address.name,
-                delivery = %due,
-                "what was pasted into has left the pane before its Enter, which is not pressed"
-            );
-            give_up(target, owner, due)
-        } else {
-            let modes = match seen.in_mode {
-                false => Modes::Refuse,
-                true => match self.unattended(target).await? {
-                    Some(attached) => Modes::Leave { attached },
-                    None => return Ok(EnterState::Pending(HoldReason::PaneInMode)),
-                },
-            };
-            let seat = Seat {
-                target,
-                owner,
-                foreground: seen.program.as_deref(),
-            };
-            let (done, refused) = (print(Marker::Done), print(Marker::Refused));
-            press(&seat, due, modes, vec![done], vec![refused])
+        if seen.program.as_ref().is_some_and(|p| *p != seen.foreground) {
+            return Ok(EnterState::Left);
+        }
+        if seen.input_off {
+            return Ok(EnterState::Pending(Some(HoldReason::InputOff)));
+        }
+        let modes = match seen.in_mode {
+            false => Modes::Refuse,
+            true => match self.unattended(target).await? {
+                Some(attached) => Modes::Leave { attached },
+                None => return Ok(EnterState::Pending(Some(HoldReason::PaneInMode))),
+            },
         };
+        let seat = Seat {
+            target,
+            owner,
+            foreground: seen.program.as_deref(),
+        };
+        let (done, refused) = (print(Marker::Done), print(Marker::Refused));
+        let command = press(&seat, due, modes, vec![done], vec![refused]);
         let invocation = self.invocation(&target.socket, vec![command]);
         let answer = self.change(&invocation, fence).await?;
         if said(&answer, Marker::Done) {
-            return Ok(EnterState::Settled);
+            return Ok(EnterState::Pressed);
         }
         if !said(&answer, Marker::Refused) {
             return Err(RunnerError::refused("press Enter", &answer));
         }
         // tmux may have pressed it in between.
         Ok(match self.outstanding(target, owner, due).await? {
-            None => EnterState::Settled,
-            Some(seen) if seen.in_mode => EnterState::Pending(HoldReason::PaneInMode),
-            Some(_) => EnterState::Pending(HoldReason::EnterPending),
+            Err(state) => state,
+            Ok(seen) if seen.input_off => EnterState::Pending(Some(HoldReason::InputOff)),
+            Ok(seen) if seen.in_mode => EnterState::Pending(Some(HoldReason::PaneInMode)),
+            Ok(_) => EnterState::Pending(None),
         })
     }
 
-    /// Returns the Enter of `due` if it is outstanding in the session; none as well where that is gone.
+    /// Gives up the Enter of `due` if it is outstanding, and with it its text, which can be typed again.
+    ///
+    /// # Errors
+    /// When tmux does not answer or refuses.
+    pub async fn give_up_enter(
+        &self,
+        address: &Address,
+        due: DeliveryId,
+        fence: Fence<'_>,
+    ) -> Result<(), RunnerError> {
+        let (Some(target), Some(owner)) = (&address.target, &address.owner) else {
+            return Ok(());
+        };
+        let command = give_up(target, owner, due);
+        let invocation = self.invocation(&target.socket, vec![command]);
+        let answer = self.change(&invocation, fence).await?;
+        // Refused where it was pressed in between, or the session has gone: the next look tells.
+        if said(&answer, Marker::Done) || said(&answer, Marker::Refused) {
+            return Ok(());
+        }
+        Err(RunnerError::refused("give up an Enter", &answer))
+    }
+
+    /// Returns the Enter of `due` if it is outstanding, else what became of it.
     async fn outstanding(
         &self,
         target: &TmuxTarget,
         owner: &OwnerId,
         due: DeliveryId,
-    ) -> Result<Option<Outstanding>, Unanswered> {
-        let question = TmuxCommand::DisplayMessage {
-            target: Some(Target::Pane(target.pane.clone())),
-            marker: Marker::Is,
-            fields: vec![
-                Field::SessionId,
-                Field::Option(OptionName::Owner),
-                Field::PaneInMode,
-                Field::Option(OptionName::Enter),
-                Field::Option(OptionName::EnterProgram),
-                Field::Foreground,
-            ],
+    ) -> Result<Result<Outstanding, EnterState>, Unanswered> {
+        let pane = Target::Pane(target.pane.clone());
+        let shown = [
+            Field::PaneInMode,
+            Field::PaneInputOff,
+            Field::Option(OptionName::Enter),
+            Field::Option(OptionName::EnterProgram),
+            Field::Foreground,
+        ];
+        let Some([in_mode, input_off, enter, program, foreground]) =
+            self.ask_session(target, owner, pane, shown).await?
+        else {
+            return Ok(Err(EnterState::Gone));
         };
-        let Some(answer) = self.ask_recorded(target, question).await? else {
-            return Ok(None);
-        };
-        let line = fields_of(&answer, Marker::Is, 6).next();
-        let Some([session, shown, in_mode, enter, program, foreground]) = line.as_deref() else {
-            return Err(Unanswered::NoVerdict {
-                detail: format!("status {}, {:?}", answer.status, answer.words),
-            });
-        };
-        let ours = *session == target.session_id.to_string() && *shown == owner.as_str();
-        let is_due = ours && *enter == due.to_string();
-        Ok(is_due.then(|| Outstanding {
-            in_mode: *in_mode != "0",
-            program: (!target.is_hosted()).then(|| (*program).to_owned()),
-            foreground: (*foreground).to_owned(),
+        if enter != due.to_string() {
+            return Ok(Err(EnterState::Pressed));
+        }
+        Ok(Ok(Outstanding {
+            in_mode: in_mode != "0",
+            input_off: input_off != "0",
+            program: (!target.is_hosted()).then_some(program),
+            foreground,
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a delivery was pasted: what decides after a time-out.
 
-use crate::model::DeliveryId;
+use crate::model::{DeliveryId, OwnerId, TmuxTarget};
 use crate::planted::{Planted, is_planted};
 use crate::process::identity::Life;
 
@@ -34,24 +34,47 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let (Some(target), Some(owner)) = (&address.target, &address.owner) else {
             return Ok(TokenState::NoSession);
         };
-        let question = TmuxCommand::DisplayMessage {
-            target: Some(Target::Session(target.session_id.clone())),
-            marker: Marker::Is,
-            fields: vec![
-                Field::ServerPid,
-                Field::SessionId,
-                Field::Option(OptionName::Owner),
-                Field::Option(OptionName::Token(delivery)),
-            ],
-        };
-        let Some(answer) = self.ask_recorded(target, question).await? else {
+        let at = Target::Session(target.session_id.clone());
+        let shown = [Field::Option(OptionName::Token(delivery))];
+        let Some([token]) = self.ask_session(target, owner, at, shown).await? else {
             return Ok(TokenState::NoSession);
         };
-        let line = fields_of(&answer, Marker::Is, 4).next();
-        let Some([server, session, shown, token]) = line.as_deref() else {
-            return Err(Unanswered::NoVerdict {
-                detail: format!("status {}, {:?}", answer.status, answer.words),
-            });
+        Ok(if token.is_empty() || is_planted(Planted::NoTokens) {
+            TokenState::NotPasted
+        } else {
+            TokenState::Pasted
+        })
+    }
+
+    /// Asks for something of the registered session; nothing where that is gone, or `at` is not in it.
+    pub(super) async fn ask_session<const N: usize>(
+        &self,
+        target: &TmuxTarget,
+        owner: &OwnerId,
+        at: Target,
+        shown: [Field; N],
+    ) -> Result<Option<[String; N]>, Unanswered> {
+        let mut fields = vec![
+            Field::ServerPid,
+            Field::SessionId,
+            Field::Option(OptionName::Owner),
+        ];
+        fields.extend(shown);
+        let count = fields.len();
+        let question = TmuxCommand::DisplayMessage {
+            target: Some(at),
+            marker: Marker::Is,
+            fields,
+        };
+        let Some(answer) = self.ask_recorded(target, question).await? else {
+            return Ok(None);
+        };
+        let no_verdict = || Unanswered::NoVerdict {
+            detail: format!("status {}, {:?}", answer.status, answer.words),
+        };
+        let line = fields_of(&answer, Marker::Is, count).next();
+        let Some([server, session, found, values @ ..]) = line.as_deref() else {
+            return Err(no_verdict());
         };
         let is_recorded = *server == target.server.pid.to_string();
         if !is_recorded && self.machine.life(&target.boot, &target.server) != Life::Gone {
@@ -60,13 +83,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 found: server.parse().unwrap_or_default(),
             });
         }
-        if !is_recorded || *session != target.session_id.to_string() || *shown != owner.as_str() {
-            return Ok(TokenState::NoSession);
+        if !is_recorded || *session != target.session_id.to_string() || *found != owner.as_str() {
+            return Ok(None);
         }
-        Ok(if token.is_empty() || is_planted(Planted::NoTokens) {
-            TokenState::NotPasted
-        } else {
-            TokenState::Pasted
-        })
+        let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+        values.try_into().map(Some).map_err(|_| no_verdict())
     }
 }

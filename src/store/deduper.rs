@@ -291,6 +291,20 @@ impl Deduper {
         Ok(())
     }
 
+    /// Notes that an agent may have read the claim's text, though it is told again.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when the claim is no longer ours.
+    pub async fn note_maybe_read(&self, claim: &Claim) -> Result<(), StoreError> {
+        let explain = self.store.explain("noting a possible repeat");
+        let note = sqlx::query("UPDATE deliveries SET possible_repeat = 1 WHERE claim_token = $1")
+            .bind(claim.token.as_str());
+        if self.store.change(note).await.map_err(&explain)? == 0 {
+            return Err(explain(Fault::Lost(claim.first().id)));
+        }
+        Ok(())
+    }
+
     /// Drops what came in for the claim's item before the claimed delivery, and after `since` where
     /// that is given, and still waits; says so of each just before the commit.
     ///

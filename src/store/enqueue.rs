@@ -215,8 +215,8 @@ async fn stands(
     Ok(later.is_none())
 }
 
-/// Drops the other versions of the same object that nobody was told yet, and returns them. A later version stays:
-/// then this one came late.
+/// Drops the other versions of the same object that nobody was told yet, and returns them. A later version
+/// stays: then this one came late. So does one that is typed: its agent reads it, whatever is dropped.
 async fn supersede(
     conn: &mut SqliteConnection,
     arriving: &Arriving<'_>,
@@ -225,7 +225,8 @@ async fn supersede(
     let rows = sqlx::query(concat!(
         "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
          WHERE state IN ('pending', 'held', 'abandoned') AND event_id IN \
-         (SELECT e.id FROM events e WHERE e.object = $3 AND e.id <> $4 AND e.occurred_at <= $5)",
+         (SELECT e.id FROM events e WHERE e.object = $3 AND e.id <> $4 AND e.occurred_at <= $5) \
+         AND (state <> 'held' OR COALESCE(reason, '') <> $6)",
         not_being_spawned!(),
         " RETURNING id"
     ))
@@ -234,6 +235,7 @@ async fn supersede(
     .bind(arriving.event.key.object())
     .bind(event_id)
     .bind(arriving.version_at)
+    .bind(HoldReason::Unsent.as_str())
     .fetch_all(&mut *conn)
     .await?;
     waiting::read(conn, &delivery_ids(&rows)?).await

@@ -201,30 +201,6 @@ impl SessionRegistry {
         listed.await.map_err(self.store.explain("listing sessions"))
     }
 
-    /// Returns this machine's sessions whose agent has been told something.
-    ///
-    /// A row that cannot be read is left out: it must not keep the others from being looked after.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn running_here(&self) -> Result<Vec<Session>, StoreError> {
-        let found = async {
-            let rows = sqlx::query(concat!(
-                "SELECT ",
-                session_columns!(),
-                " WHERE s.status IN ('active', 'paused') AND s.host = $1 ORDER BY s.id"
-            ))
-            .bind(&*self.store.machine)
-            .fetch_all(&mut *self.store.reading().await?)
-            .await?;
-            Ok(rows
-                .iter()
-                .filter_map(|row| sessions::session(row).ok())
-                .collect())
-        };
-        found.await.map_err(self.store.explain("listing sessions"))
-    }
-
     /// Returns the servers of this machine that open sessions are recorded on at this socket.
     ///
     /// A row that cannot be read is another session's trouble, and names no server.

@@ -86,10 +86,10 @@ async fn the_next_text_waits_for_the_enter_of_the_one_before() {
     assert_eq!(outcome, Ok(DeliverOutcome::EnterPending(DeliveryId(1))));
     // What a person's copy mode, or a crash of tmux's timer, would leave is pressed again.
     let state = rig.runner.settle_enter(&it, DeliveryId(1), &open).await;
-    assert_eq!(state, Ok(EnterState::Settled));
+    assert_eq!(state, Ok(EnterState::Pressed));
     rig.typed(1, &pasted("first"));
     let state = rig.runner.settle_enter(&it, DeliveryId(1), &open).await;
-    assert_eq!(state, Ok(EnterState::Settled));
+    assert_eq!(state, Ok(EnterState::Pressed));
     let outcome = rig.runner.deliver(&it, &message(2, "second"), &open).await;
     assert_eq!(outcome, Ok(DeliverOutcome::Delivered));
     assert_eq!(

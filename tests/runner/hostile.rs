@@ -98,7 +98,7 @@ async fn deliver(rig: &Rig, it: &Address, delivery: i64, text: &str) {
     assert_eq!(outcome, Ok(DeliverOutcome::Delivered), "{text:?}");
     let pressed = async {
         let enter = || rig.runner.settle_enter(it, DeliveryId(delivery), &open);
-        while enter().await != Ok(EnterState::Settled) {
+        while enter().await != Ok(EnterState::Pressed) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -33,7 +33,7 @@ async fn a_question_about_a_paste_or_its_enter_brings_a_removed_socket_back() {
     std::fs::remove_file(rig.tmux.socket()).unwrap();
     let free = || -> BoxFuture<Result<(), FenceLost>> { Box::pin(std::future::ready(Ok(()))) };
     let enter = rig.runner.settle_enter(&it, DeliveryId(1), &free).await;
-    assert_eq!(enter, Ok(EnterState::Settled));
+    assert_eq!(enter, Ok(EnterState::Pressed));
     assert!(rig.tmux.socket().exists());
 }
 

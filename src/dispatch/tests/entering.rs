@@ -112,7 +112,7 @@ async fn an_enter_that_no_delivery_waits_for_is_pressed_before_the_next_text() {
 
     world.work().await;
     let row = world.store.queue().get(delivery).await.unwrap().unwrap();
-    assert_eq!(row.reason.as_deref(), Some("pane-in-mode"));
+    assert_eq!(row.reason.as_deref(), Some("enter-pending"));
     assert_eq!(pressed.load(Ordering::SeqCst), 0);
     scrolls.store(0, Ordering::SeqCst);
     world.pass(21);
@@ -125,4 +125,144 @@ async fn an_enter_that_no_delivery_waits_for_is_pressed_before_the_next_text() {
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
     assert_eq!(pressed.load(Ordering::SeqCst), 1);
     assert_eq!(typed.lock().unwrap().len(), 1);
+}
+
+/// The recorded session is not there any more, and its agent is still told so.
+#[tokio::test]
+async fn a_text_whose_session_went_before_its_enter_is_not_delivered() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&typed);
+    world.tmux(move |call| {
+        let is_typed = !heard.lock().unwrap().is_empty();
+        match &call.commands[..] {
+            [TmuxCommand::DisplayMessage { .. }, ..] if is_typed => said(format!(
+                "loop-is|{0}|||||||\nloop-server|{0}||/s\n",
+                own().pid
+            )),
+            _ => occupied(call, &session.owner, &heard),
+        }
+    });
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.state, DeliveryState::Held);
+    assert_eq!(row.reason.as_deref(), Some("agent-outlives-session"));
+    assert_eq!(typed.lock().unwrap().len(), 1);
+}
+
+/// A person's program that was typed into has left before the Enter.
+#[tokio::test]
+async fn a_text_whose_enter_is_given_up_is_typed_again_and_marked() {
+    let world = World::new().await;
+    let adopted = TmuxTarget {
+        host: own(),
+        ..target(Agent::Runs)
+    };
+    let session = world.session_in(adopted).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let (typed, given_up) = (
+        Arc::new(Mutex::new(Vec::new())),
+        Arc::new(AtomicU32::new(0)),
+    );
+    let (heard, forgotten) = (Arc::clone(&typed), Arc::clone(&given_up));
+    let due = delivery.to_string();
+    world.tmux(move |call| {
+        let gave_up = forgotten.load(Ordering::SeqCst) > 0;
+        let texts = heard.lock().unwrap().len();
+        let owner = &session.owner;
+        match &call.commands[..] {
+            [TmuxCommand::IfShell { .. }] => {
+                forgotten.fetch_add(1, Ordering::SeqCst);
+                said("loop-done\n".to_owned())
+            }
+            [TmuxCommand::DisplayMessage { .. }]
+                if asks_for_enter(call) && texts == 1 && !gave_up =>
+            {
+                let server = own().pid;
+                said(format!("loop-is|{server}|$3|{owner}|0|0|{due}|claude|sh\n"))
+            }
+            [TmuxCommand::DisplayMessage { .. }] if !asks_for_enter(call) => token(&session, ""),
+            [_, TmuxCommand::ListPanes(_)] => {
+                let hosted = one_pane("/nowhere/socket", owner)?.output;
+                said(hosted.replace("|0|1|1|0|0|", "|0|1|0|0|0|"))
+            }
+            _ => occupied(call, owner, &heard),
+        }
+    });
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.reason.as_deref(), Some("no-agent"));
+    assert_eq!(given_up.load(Ordering::SeqCst), 1);
+    world.pass(21);
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let typed = typed.lock().unwrap();
+    assert_eq!(typed.len(), 2);
+    assert!(!typed[0].contains("This may be a repeat"));
+    assert!(typed[1].contains("This may be a repeat"), "{typed:?}");
+}
+
+#[tokio::test]
+async fn a_typed_text_is_told_also_when_its_author_may_not_speak_any_more() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let (heard, shown, due) = (Arc::clone(&typed), session.clone(), delivery.to_string());
+    world.tmux(move |call| {
+        let is_typed = !heard.lock().unwrap().is_empty();
+        match &call.commands[..] {
+            [_, TmuxCommand::ListClients { .. }] => said("loop-is|1\nloop-client|0\n".to_owned()),
+            [TmuxCommand::DisplayMessage { .. }] if is_typed && asks_for_enter(call) => {
+                outstanding(&shown.owner, 1, &due)
+            }
+            _ => occupied(call, &shown.owner, &heard),
+        }
+    });
+    world.work().await;
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.reason.as_deref(), Some("unsent"));
+    world.configure(&json!({ "routing.authorizedUsers": ["eve"] }));
+
+    world.tmux(move |call| nothing_unsent(call, &session, "1"));
+    world.pass(21);
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    assert!(world.records(&["dispatch.dropped"]).is_empty());
+}
+
+/// Others wait for the slot meanwhile.
+#[tokio::test]
+async fn a_text_that_was_typed_long_ago_is_looked_at_without_a_pause() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let (heard, due) = (Arc::clone(&typed), delivery.to_string());
+    world.tmux(move |call| {
+        let is_typed = !heard.lock().unwrap().is_empty();
+        match &call.commands[..] {
+            [_, TmuxCommand::ListClients { .. }] => said("loop-is|1\nloop-client|0\n".to_owned()),
+            [TmuxCommand::DisplayMessage { .. }] if is_typed && asks_for_enter(call) => {
+                outstanding(&session.owner, 1, &due)
+            }
+            [TmuxCommand::DisplayMessage { .. }] if is_typed => token(&session, "1"),
+            _ => occupied(call, &session.owner, &heard),
+        }
+    });
+    world.work().await;
+    world.configure(&json!({ "harnesses.agent.submitGapMilliseconds": 10000 }));
+    world.pass(21);
+
+    let looked = tokio::time::timeout(Duration::from_secs(10), world.work()).await;
+
+    assert!(looked.is_ok());
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
 }

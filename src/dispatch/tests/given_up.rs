@@ -103,3 +103,25 @@ async fn a_silent_tmux_costs_a_first_spawn_no_attempt() {
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
     assert_eq!(world.attempts(delivery).await, met_the_silence);
 }
+
+#[tokio::test]
+async fn a_text_that_the_last_attempt_typed_is_told_again_when_its_agent_has_ended() {
+    for typed in [true, false] {
+        let world = World::new().await;
+        world.configure(&json!({ "polling.maxRetries": 1 }));
+        let session = world.active_session(Agent::Gone).await;
+        world.comment(ITEM, 1).await;
+        world.tmux(timed_out);
+        world.work().await;
+        world.pass(21);
+        world.tmux(move |call| match &call.commands[..] {
+            [TmuxCommand::DisplayMessage { .. }] => token(&session, if typed { "1" } else { "" }),
+            _ => no_server(call),
+        });
+
+        world.work().await;
+
+        let has_begun = world.folder.path().join("run").exists();
+        assert_eq!(has_begun, typed, "a respawn");
+    }
+}

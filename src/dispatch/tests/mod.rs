@@ -315,6 +315,10 @@ impl World {
 
     /// Gives the item a session whose agent is this process, or one that is gone.
     async fn active_session(&self, agent: Agent) -> Session {
+        self.session_in(target(agent)).await
+    }
+
+    async fn session_in(&self, target: TmuxTarget) -> Session {
         let boot = self.comment(ITEM, 900).await;
         let claim = self.claim_and_die().await;
         assert_eq!(claim.first().id, boot);
@@ -322,7 +326,7 @@ impl World {
         let registered = Registered {
             session: session.id,
             owner: session.owner.clone(),
-            target: Some(target(agent)),
+            target: Some(target),
             harness_session_id: session.harness_session_id.clone(),
         };
         let delivered = Settlement::Delivered {
@@ -443,7 +447,10 @@ fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
 
 /// Answers who has a session, whether a mode lies over it, and the delivery whose Enter is due.
 fn outstanding(owner: &OwnerId, mode: u32, delivery: &str) -> Result<Answer, Unanswered> {
-    said(format!("loop-is|$3|{owner}|{mode}|{delivery}||agent\n"))
+    let server = own().pid;
+    said(format!(
+        "loop-is|{server}|$3|{owner}|{mode}|0|{delivery}||agent\n"
+    ))
 }
 
 /// Answers for a session in which nothing waits for its Enter: a question for that, or for a token.

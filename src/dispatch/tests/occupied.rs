@@ -103,3 +103,35 @@ async fn a_late_session_that_does_not_end_is_not_called_a_taken_name() {
     let error = row.error.unwrap();
     assert!(error.contains("has not ended yet"), "{error}");
 }
+
+/// The name seemed free, and the recorded session is there after all, where the text has to wait.
+#[tokio::test]
+async fn a_respawn_that_was_averted_is_said_though_the_text_has_to_wait() {
+    let world = World::new().await;
+    let back = TmuxTarget {
+        host: own(),
+        harness: gone(),
+        ..target(Agent::Runs)
+    };
+    let session = world.session_in(back).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let mut looks = 0;
+    world.tmux(move |call| {
+        if is_paste(call) {
+            let (owner, host) = (&session.owner, own().pid);
+            return said(format!("loop-refused|$3|{owner}|{host}|0|0|1|0||\n"));
+        }
+        looks += 1;
+        if looks == 1 {
+            return said(format!("loop-server|{}||/nowhere/socket\n", own().pid));
+        }
+        one_pane("/nowhere/socket", &session.owner)
+    });
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    let averted = world.records(&["session.respawn_averted"]);
+    assert_eq!(averted.len(), 1);
+    assert_eq!(averted[0].fields.get("adopted"), Some(&json!(false)));
+}

@@ -117,3 +117,34 @@ async fn a_claim_that_cannot_be_checked_is_a_failed_attempt_and_makes_way_for_no
     assert_eq!(failed[0].fields.get("will_retry"), Some(&json!(true)));
     assert_eq!(world.state(delivery).await, DeliveryState::Pending);
 }
+
+#[tokio::test]
+async fn a_text_that_is_typed_is_not_given_up_because_its_claim_cannot_be_checked() {
+    let world = World::new().await;
+    world.configure(&json!({ "polling.maxRetries": 1 }));
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    world.tmux(timed_out);
+    world.work().await;
+    world.pass(21);
+    let due = delivery.to_string();
+    world.tmux(move |call| match &call.commands[..] {
+        [TmuxCommand::IfShell { .. }] => said("loop-done\n".to_owned()),
+        _ if asks_for_enter(call) => outstanding(&session.owner, 0, &due),
+        _ => token(&session, "1"),
+    });
+    world
+        .sql(
+            "CREATE TRIGGER unreadable AFTER UPDATE OF state ON deliveries WHEN NEW.state = 'claimed' \
+             BEGIN UPDATE deliveries SET lease_until = 'x' WHERE id = NEW.id; END",
+        )
+        .await;
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    world.sql("DROP TRIGGER unreadable").await;
+    world.pass(21);
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+}

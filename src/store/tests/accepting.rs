@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::DropReason;
+use crate::model::HoldReason;
 
 #[tokio::test]
 async fn the_same_version_from_the_other_ingress_is_a_duplicate() {
@@ -49,6 +50,29 @@ async fn an_edit_replaces_the_version_that_was_not_delivered_yet() {
     );
     world.delivered(&claim).await;
     assert!(world.claim().await.is_none());
+}
+
+#[tokio::test]
+async fn an_edit_leaves_alone_what_is_typed_and_replaces_what_waits_for_anything_else() {
+    for (reason, replaced) in [
+        (HoldReason::Unsent, 0),
+        (HoldReason::EnterPending, 1),
+        (HoldReason::PaneInMode, 1),
+    ] {
+        let world = World::new().await;
+        world.know("o/r#1").await;
+        world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
+        let claim = world.claimed().await;
+        let held = Release::Held {
+            reason,
+            look_again_at: at(0),
+        };
+        world.store.deduper().release(&claim, held).await.unwrap();
+
+        let edited = world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;
+
+        assert_eq!(edited.superseded().len(), replaced, "{reason}");
+    }
 }
 
 #[tokio::test]
