@@ -21,8 +21,8 @@ pub enum Planted {
     Anybody,
     /// Nothing is ever given up.
     Endless,
-    /// What waits is not looked at again for years.
-    Forgotten,
+    /// What was said is never settled.
+    Unsettled,
     /// A session of which nothing is known is dead.
     UnknownIsDead,
 }

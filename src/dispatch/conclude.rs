@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::Shared;
 use super::error::WorkError;
@@ -142,6 +142,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         conclusion: Conclusion,
     ) -> Result<(), WorkError> {
         match conclusion {
+            Conclusion::Delivered(_) if is_planted(Planted::Unsettled) => {
+                let again = Duration::from_secs(5);
+                self.held(claim, HoldReason::Starting, again, None).await
+            }
             Conclusion::Delivered(delivered) | Conclusion::Executed(delivered) => {
                 let Delivered {
                     repeat,
@@ -218,10 +222,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         again: Duration,
         detail: Option<&str>,
     ) -> Result<(), WorkError> {
-        let mut look_again_at = self.clock.now() + again;
-        if is_planted(Planted::Forgotten) {
-            look_again_at += TimeDelta::days(3_000);
-        }
+        let look_again_at = self.clock.now() + again;
         let held = Release::Held {
             reason,
             look_again_at,

@@ -42,7 +42,7 @@ pub(crate) fn config(root: &Path) -> Config {
         let file = json!({
             "state": { "root": folder.path() },
             "polling": {
-                "intervalSeconds": 10,
+                "intervalSeconds": 6,
                 "sources": [{ "provider": "github", "repos": [REPO], "label": "loop" }],
             },
             "routing": {

@@ -15,7 +15,7 @@ use crate::world::{Ingress, World};
 /// How long things happen, in milliseconds.
 const LENGTH: u64 = 60_000;
 /// How long it may take until everything has come to rest.
-const REST: i64 = 60 * 60_000;
+const REST: i64 = 40 * 60_000;
 /// How many items a story has at most.
 pub(crate) const ITEMS: u64 = 2;
 
@@ -213,8 +213,8 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
         }
         world.pass(numbers.between(100, 1_500)).await;
     }
-    // The last Enter.
-    for _ in 0..40 {
-        world.pass(1_000).await;
+    // What nobody waits for.
+    for _ in 0..5 {
+        world.pass(2_000).await;
     }
 }
