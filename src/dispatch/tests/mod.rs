@@ -5,6 +5,7 @@
 
 mod after_a_crash;
 mod broken;
+mod commands;
 mod ending;
 mod entering;
 mod given_up;

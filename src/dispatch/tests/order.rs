@@ -1,21 +1,13 @@
 //! Which command of a work item goes first.
 
 use super::after_a_crash::taken;
+use super::commands::operator;
 use super::*;
 use crate::model::{DropReason, Ending, OperatorCommand, Phase};
 
 fn text(body: &str, id: u64) -> Event {
     Event {
         body: body.to_owned(),
-        ..comment(ITEM, id)
-    }
-}
-
-fn operator(command: OperatorCommand, id: u64) -> Event {
-    Event {
-        kind: EventKind::Command,
-        key: EventKey::new("github.com", EventKind::Command, &id.to_string(), "1"),
-        detail: Detail::Command { command },
         ..comment(ITEM, id)
     }
 }
@@ -30,17 +22,21 @@ async fn a_command_that_comes_after_a_failing_start_replaces_it_at_once() {
     let close = OperatorCommand::Close {
         tmux: crate::model::TmuxFate::AsConfigured,
     };
-    for (later, why) in [
-        (text("the-loop stop", 2), DropReason::SessionStopped),
-        (text("the-loop pause", 2), DropReason::SessionPaused),
+    let said = || text("the-loop start", 1);
+    let pause = operator(OperatorCommand::Pause, 2);
+    for (start, later, why) in [
+        (said(), text("the-loop stop", 2), DropReason::SessionStopped),
+        (said(), text("the-loop pause", 2), DropReason::SessionPaused),
+        (said(), pause.clone(), DropReason::SessionPaused),
+        (said(), operator(close, 2), DropReason::SessionStopped),
         (
-            operator(OperatorCommand::Pause, 2),
+            operator(OperatorCommand::Start, 1),
+            pause,
             DropReason::SessionPaused,
         ),
-        (operator(close, 2), DropReason::SessionStopped),
     ] {
         let world = World::new().await;
-        let start = world.command(text("the-loop start", 1)).await;
+        let start = world.command(start).await;
         world.work().await;
         assert_eq!(world.state(start).await, DeliveryState::Held);
         assert_eq!(reason(&world, start).await.as_deref(), Some("start-retry"));
