@@ -9,6 +9,7 @@ mod commands;
 mod ending;
 mod entering;
 mod given_up;
+mod guards;
 mod occupied;
 mod order;
 mod orphaned;

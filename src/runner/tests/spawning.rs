@@ -48,8 +48,13 @@ async fn spawn(
     let outcome = runner.spawn(plan, &open, &|_| {}).await;
     let makes = |call: &Invocation| matches!(call.commands[0], TmuxCommand::NewSession { .. });
     let calls = calls(&runner);
-    let starts = calls.iter().filter(|call| makes(call));
-    (outcome, starts.map(|call| call.start).collect())
+    let making: Vec<_> = calls.iter().filter(|call| makes(call)).collect();
+    assert!(
+        making
+            .iter()
+            .all(|call| call.folder.as_ref() == Some(&plan.cwd))
+    );
+    (outcome, making.iter().map(|call| call.start).collect())
 }
 
 #[tokio::test]
