@@ -52,8 +52,11 @@ impl TmuxServer for Script {
         Ok("tmux 3.3a".to_owned())
     }
 
-    fn path_of(&self, _: &TmuxSocket) -> PathBuf {
-        PathBuf::from("/tmp/tmux/s")
+    fn path_of(&self, socket: &TmuxSocket) -> PathBuf {
+        match socket {
+            TmuxSocket::Path(path) => path.clone(),
+            TmuxSocket::Default | TmuxSocket::Name(_) => PathBuf::from("/tmp/tmux/s"),
+        }
     }
 }
 

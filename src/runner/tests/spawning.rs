@@ -125,3 +125,38 @@ async fn a_recorded_server_that_nobody_reaches_is_given_a_moment_to_end() {
         assert!(took < moment * 2, "{took:?}");
     }
 }
+
+#[tokio::test]
+async fn an_agent_on_another_server_is_looked_for_there_first() {
+    let elsewhere = TmuxSocket::Path("/elsewhere/s".into());
+    let plan_with = |socket: &TmuxSocket| {
+        let mut plan = plan(Vec::new());
+        plan.address = address();
+        if let Some(target) = &mut plan.address.target {
+            target.socket = socket.clone();
+        }
+        plan
+    };
+    let lives = Table::default().with(HARNESS, Life::Running);
+    let runner_of_live = runner([listed(&[Pane::of_host()])], lives);
+
+    let plan = plan_with(&elsewhere);
+    let outcome = runner_of_live.spawn(&plan, &open, &|_| {}).await;
+
+    assert_eq!(outcome, Ok(SpawnOutcome::LiveOccupant));
+    let asked: Vec<_> = calls(&runner_of_live);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].socket, elsewhere);
+
+    for (socket, looks) in [(elsewhere, 2), (TmuxSocket::Default, 1)] {
+        let mut answers = vec![name_free(); looks];
+        answers.extend([sizes_windows(), made()]);
+        let runner = runner(answers, Table::default());
+        let outcome = runner.spawn(&plan_with(&socket), &open, &|_| {}).await;
+        assert!(
+            matches!(outcome, Ok(SpawnOutcome::Spawned(_))),
+            "{outcome:?}"
+        );
+        assert_eq!(calls(&runner).len(), looks + 2, "{socket:?}");
+    }
+}
