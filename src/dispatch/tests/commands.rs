@@ -145,6 +145,12 @@ async fn a_stop_goes_through_whatever_a_respawn_that_was_left_behind_came_to() {
         let claim = world.claim_and_die().await;
         let attempt = begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
         taken(&world, &attempt.owner, &boot_id(), phase.clone());
+        let given_up = Settlement::Abandoned {
+            version: "1.0.0",
+            rearm: crate::store::Rearm::ByHand,
+        };
+        let deduper = world.store.deduper();
+        deduper.settle(&claim, given_up, None).await.unwrap();
         let stop = Event {
             body: "the-loop stop".to_owned(),
             ..comment(ITEM, 2)
@@ -160,4 +166,55 @@ async fn a_stop_goes_through_whatever_a_respawn_that_was_left_behind_came_to() {
         );
         assert_eq!(world.session().await, None, "{phase:?}");
     }
+}
+
+#[tokio::test]
+async fn a_respawned_agent_that_failed_with_the_message_is_not_tried_twice_at_once() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let attempt = begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
+    let at_once = failed_after(TimeDelta::seconds(1));
+    taken(&world, &attempt.owner, &boot_id(), at_once);
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    let run = fs::read_dir(world.folder.path().join("run")).unwrap();
+    assert_eq!(run.count(), 1, "its own, and no other");
+}
+
+#[tokio::test]
+async fn a_start_that_was_cut_off_goes_on_with_its_spawn() {
+    let world = World::new().await;
+    let start = world.command(said("the-loop start")).await;
+    let claim = world.claim_and_die().await;
+    assert_eq!(claim.first().id, start);
+    world.begin_spawn(&claim).await;
+
+    world.work().await;
+
+    assert_eq!(world.state(start).await, DeliveryState::Held, "tried again");
+    assert_eq!(world.records(&["control.command"]).len(), 0);
+    assert_eq!(world.records(&["session.spawn_failed"]).len(), 1);
+}
+
+#[tokio::test]
+async fn a_pause_drops_no_text_that_waits() {
+    let world = World::new().await;
+    // It was a command when it came in, and is none under today's words.
+    let text = world.command(comment(ITEM, 1)).await;
+    world.work().await;
+    assert_eq!(world.state(text).await, DeliveryState::Held);
+
+    let pause = Event {
+        body: "the-loop pause".to_owned(),
+        ..comment(ITEM, 2)
+    };
+    let pause = world.command(pause).await;
+    world.work().await;
+
+    assert_eq!(world.state(pause).await, DeliveryState::Dropped);
+    assert_eq!(world.state(text).await, DeliveryState::Held);
 }

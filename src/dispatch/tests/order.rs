@@ -125,3 +125,25 @@ async fn a_start_whose_agent_runs_already_is_not_refused_when_the_label_goes() {
         assert_eq!(world.records(&["session.spawned"]).len(), usize::from(runs));
     }
 }
+
+#[tokio::test]
+async fn a_claim_is_renewed_while_it_is_worked_and_no_longer() {
+    let world = World::new().await;
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let alive = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let before = alive();
+
+    drop(fence::Lease::keep(world.store.deduper(), &claim));
+
+    let ended = tokio::time::timeout(Duration::from_secs(20), async {
+        while alive() > before {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(ended.await.is_ok(), "somebody still renews it");
+}
