@@ -283,8 +283,7 @@ impl Pane {
 }
 
 fn listed(panes: &[Pane]) -> Said {
-    let mut text = "loop-server|41|ss|/tmp/tmux/s".to_owned();
-    for (number, pane) in panes.iter().enumerate() {
+    let lines = panes.iter().zip(2..).map(|(pane, number)| {
         let Pane {
             pid,
             dead,
@@ -293,12 +292,11 @@ fn listed(panes: &[Pane]) -> Said {
             owner,
             session,
         } = pane;
-        text += &format!(
-            "\nloop-pane|$1|%{}|{pid}|{dead}|0|{hosted}|{ended}|0|{owner}|sh|{session}",
-            number + 2
-        );
-    }
-    said(&text)
+        format!("loop-pane|$1|%{number}|{pid}|{dead}|0|{hosted}|{ended}|0|{owner}|sh|{session}")
+    });
+    let server = "loop-server|41|ss|/tmp/tmux/s".to_owned();
+    let all: Vec<String> = std::iter::once(server).chain(lines).collect();
+    said(&all.join("\n"))
 }
 
 /// A server on which the name is free.
