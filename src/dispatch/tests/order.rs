@@ -131,17 +131,15 @@ async fn a_claim_is_renewed_while_it_is_worked_and_no_longer() {
     let world = World::new().await;
     world.comment(ITEM, 1).await;
     let claim = world.claim_and_die().await;
-    let alive = || {
-        tokio::runtime::Handle::current()
-            .metrics()
-            .num_alive_tasks()
-    };
-    let before = alive();
+    let lease = fence::Lease::keep(world.store.deduper(), &claim);
+    let renewing = lease.0.clone();
+    tokio::task::yield_now().await;
+    assert!(!renewing.is_finished());
 
-    drop(fence::Lease::keep(world.store.deduper(), &claim));
+    drop(lease);
 
     let ended = tokio::time::timeout(Duration::from_secs(20), async {
-        while alive() > before {
+        while !renewing.is_finished() {
             tokio::task::yield_now().await;
         }
     });
