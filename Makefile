@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export CLIPPY_CONF_DIR := $(CURDIR)/.ci
 
-.PHONY: help demo test check bench chaos simulate fuzz tools prerequisites
+.PHONY: help demo test check bench chaos simulate fuzz mutants tools prerequisites
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ simulate: ## Play stories on a simulated machine (SEEDS=10000, or SEED=7 with al
 
 fuzz: ## Search for inputs that break a property (TARGET=payload, ARGS=-max_total_time=60); needs nightly
 	@.ci/fuzz "$(TARGET)" $(ARGS)
+
+mutants: prerequisites ## Change the code bit by bit, and list the changes that no test notices (ARGS="-f src/runner/paste.rs")
+	@.ci/mutants $(ARGS)
 
 tools: ## Install the optional checkers that `make check` uses when they are there
 	$(CARGO) install --locked cargo-deny cargo-machete

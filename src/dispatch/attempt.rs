@@ -401,3 +401,80 @@ fn explain(ending: &Ending, screen: &[String]) -> String {
         format!("{how}; its screen: {}", screen.join(" | "))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::panic, reason = "a test fails by panicking")]
+
+    use super::*;
+    use crate::model::BootId;
+
+    #[test]
+    fn a_failed_agent_is_explained_by_its_end_and_its_screen() {
+        let screen = ["no such model".to_owned(), "bye".to_owned()];
+        for (ending, screen, expected) in [
+            (
+                Ending::Code(3),
+                &screen[..0],
+                "it ended at once with exit code 3",
+            ),
+            (
+                Ending::Signal(6),
+                &screen[..],
+                "it was ended at once by signal 6; its screen: no such model | bye",
+            ),
+            (
+                Ending::Failed("no such program".to_owned()),
+                &screen[..0],
+                "it could not be started: no such program",
+            ),
+        ] {
+            assert_eq!(explain(&ending, screen), expected);
+        }
+    }
+
+    #[test]
+    fn what_still_runs_without_its_session_is_no_end() {
+        let (host, harness) = (
+            ProcessId { pid: 43, start: 7 },
+            ProcessId { pid: 44, start: 7 },
+        );
+        let (runs, gone) = (Life::Running, Life::Gone);
+        for (phase, of_host, of_harness, expected) in [
+            (Phase::Starting, gone, gone, Some(Reached::Nothing)),
+            (Phase::Starting, runs, gone, None),
+            (Phase::Starting, Life::Unknown, gone, None),
+            (
+                Phase::Running { harness },
+                gone,
+                gone,
+                Some(Reached::CutOff),
+            ),
+            (Phase::Running { harness }, gone, runs, None),
+            (Phase::Running { harness }, runs, gone, None),
+        ] {
+            let record = Record {
+                v: Record::VERSION,
+                owner: OwnerId::mint(),
+                host,
+                boot: BootId("b".to_owned()),
+                pane: "%1".parse().unwrap(),
+                started_ms: None,
+                phase: phase.clone(),
+            };
+            let life = |process: &ProcessId| {
+                if *process == host {
+                    of_host
+                } else {
+                    of_harness
+                }
+            };
+            let reached = match recorded_end(&record, Duration::ZERO, life) {
+                Ran::Failed { reached, .. } => Some(reached),
+                Ran::Unresolved(_) => None,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(reached, expected, "{phase:?} {of_host:?} {of_harness:?}");
+        }
+    }
+}

@@ -52,3 +52,22 @@ impl From<FenceLost> for WorkError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_heals_by_itself_is_waited_for() {
+        let (path, doing) = ("loop.db".into(), "claiming");
+        let full = StoreError::Full { path, doing };
+        let damaged = StoreError::Corrupt {
+            path: "loop.db".into(),
+            doing,
+            detail: "malformed".to_owned(),
+        };
+
+        assert!(DispatchError::from(full).is_transient());
+        assert!(!DispatchError::from(damaged).is_transient());
+    }
+}

@@ -10,7 +10,7 @@ use crate::store::{Claim, Deduper, Fence, StoreError};
 
 /// Renews a claim's lease in the background until it is dropped.
 #[derive(Debug)]
-pub(super) struct Lease(AbortHandle);
+pub(super) struct Lease(pub(super) AbortHandle);
 
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 

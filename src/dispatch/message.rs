@@ -162,6 +162,39 @@ mod tests {
         assert_eq!(exclude, "/.the-loop/\n");
     }
 
+    #[test]
+    fn a_file_that_was_left_half_written_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join(SPILL_FOLDER);
+        let path = folder.join("message-7.md");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("message-7.partial"), "hal").unwrap();
+
+        spill("half", dir.path(), &folder, &path).unwrap();
+
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "half");
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+
+        remove_if_there(&dir.path().join("gone")).unwrap();
+        remove_if_there(dir.path()).unwrap_err();
+    }
+
+    #[test]
+    fn a_list_of_gits_that_cannot_be_read_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let exclude = dir.path().join(".git/info/exclude");
+        std::fs::create_dir_all(exclude.parent().unwrap()).unwrap();
+        std::fs::write(&exclude, b"\xff\n").unwrap();
+
+        exclude_from_git(dir.path()).unwrap_err();
+
+        assert_eq!(std::fs::read(&exclude).unwrap(), b"\xff\n");
+    }
+
     #[tokio::test]
     async fn a_planted_link_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();

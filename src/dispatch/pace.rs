@@ -53,3 +53,25 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         Ok(rest(&told, now).map(|again| Conclusion::held(HoldReason::Rate, again)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_messages_in_a_whole_window_are_not_too_many() {
+        let began = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let second = TimeDelta::seconds(1);
+        for (last, rests) in [
+            (began + WINDOW - second, true),
+            (began + WINDOW, false),
+            (began + WINDOW + second, false),
+        ] {
+            let mut told = vec![began; MESSAGES - 1];
+            told.push(last);
+
+            assert_eq!(rest(&told, last).is_some(), rests, "{last}");
+            assert_eq!(rest(&told, last + WINDOW), None, "it has rested");
+        }
+    }
+}

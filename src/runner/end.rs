@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::model::{BootId, Phase, ProcessId};
 use crate::process::identity::Life;
@@ -14,7 +14,7 @@ use super::server::TmuxServer;
 use super::{Address, Fence, Machine, TmuxRunner};
 
 /// What a host needs beyond the grace of its harness: to kill, to reap, to record.
-const RECORDING: Duration = Duration::from_secs(2);
+pub(super) const RECORDING: Duration = Duration::from_secs(2);
 
 /// What became of an agent that was to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
         let give_up = Instant::now() + grace + RECORDING;
         if let Some(harness) = harness
-            && timeout(grace + RECORDING, self.machine.exited(&harness))
+            && timeout_at(give_up, self.machine.exited(&harness))
                 .await
                 .is_err()
         {

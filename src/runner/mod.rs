@@ -24,6 +24,8 @@ mod server;
 mod silence;
 mod spawn;
 mod survive;
+#[cfg(test)]
+mod tests;
 mod token;
 mod version;
 

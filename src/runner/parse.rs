@@ -211,6 +211,8 @@ mod tests {
         assert_eq!(seen.socket, PathBuf::from("/tmp/a b/s"));
         assert_eq!(seen.panes[0].owner.as_ref().unwrap().as_str(), OWNER);
         assert!(seen.panes[0].hosted && !seen.panes[0].ended && !seen.panes[0].dead);
+        assert!(seen.panes[0].in_front && !seen.panes[1].in_front && seen.panes[1].dead);
+        assert_eq!(seen.panes[0].attached, 2);
         assert_eq!(seen.panes[1].name, "a|b");
         assert_eq!(seen.panes[1].owner, None);
     }

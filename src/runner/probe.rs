@@ -210,20 +210,20 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
     /// A session made by us has a host's pane, and only that one can hold a harness. In any other
     /// session each living pane may be one, unless the session is ours and its harness proved gone.
     fn judge(&self, address: &Address, snapshot: Snapshot, panes: Vec<SeenPane>) -> Look {
-        let mut hosts = 0;
+        let mut hosted = false;
         for pane in &panes {
             let record = pane.owner.as_ref().and_then(|o| self.machine.record(o));
             if !is_host(pane, record.as_ref()) {
                 continue;
             }
-            hosts += 1;
+            hosted = true;
             if let Some(look) = self.judge_host(&snapshot, pane, record) {
                 return look;
             }
         }
         let person = panes
             .iter()
-            .filter(|pane| !pane.dead && hosts == 0)
+            .filter(|pane| !pane.dead && !hosted)
             .max_by_key(|pane| pane.in_front);
         if let Some(pane) = person
             && !self.is_ours_and_over(address, pane)

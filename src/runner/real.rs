@@ -223,3 +223,68 @@ fn unanswered(error: process::Error) -> Unanswered {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::command::TmuxCommand;
+
+    fn question(socket: TmuxSocket, folder: Option<PathBuf>) -> Invocation {
+        Invocation {
+            socket,
+            start: Start::Never,
+            commands: vec![TmuxCommand::ShowWindowSize],
+            input: None,
+            folder,
+            deadline: Duration::from_secs(10),
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_keeps_no_session_from_being_made() {
+        let tmux = RealTmux::new(PathBuf::from("tmux"));
+        let there = tempfile::tempdir().unwrap();
+        let gone = there.path().join("gone");
+        let cwd = |folder: &Path| {
+            let question = question(TmuxSocket::Default, Some(folder.to_owned()));
+            tmux.command(&question).unwrap().cwd
+        };
+
+        assert_eq!(cwd(there.path()).as_deref(), Some(there.path()));
+        assert_eq!(cwd(&gone).as_deref(), Some(Path::new("/")));
+    }
+
+    #[tokio::test]
+    async fn only_a_missing_or_refusing_socket_says_that_nobody_listens() {
+        let tmux = RealTmux::new(PathBuf::from("tmux"));
+        let folder = tempfile::tempdir().unwrap();
+        let too_long = folder.path().join("x".repeat(200));
+
+        let at = async |path: PathBuf| tmux.listener(&TmuxSocket::Path(path)).await;
+
+        assert_eq!(at(folder.path().join("gone")).await, Listener::Absent);
+        assert_eq!(at(too_long).await, Listener::Present);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_succeeds_has_reached_somebody() {
+        let folder = tempfile::tempdir().unwrap();
+        let nowhere = TmuxSocket::Path(folder.path().join("gone"));
+        let listener = async |program: &str| {
+            let tmux = RealTmux::new(PathBuf::from(program));
+            let answer = tmux.call(&question(nowhere.clone(), None)).await;
+            answer.unwrap().listener
+        };
+
+        assert_eq!(listener("true").await, Listener::Present);
+        assert_eq!(listener("false").await, Listener::Absent);
+    }
+
+    #[tokio::test]
+    async fn the_client_says_its_version() {
+        // It says what it was asked.
+        let tmux = RealTmux::new(PathBuf::from("echo"));
+
+        assert_eq!(tmux.version().await.unwrap(), "-V");
+    }
+}

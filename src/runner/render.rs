@@ -305,6 +305,15 @@ mod tests {
         };
 
         assert!(arguments(&[long]).is_err());
+        let of = |length: usize| TmuxCommand::SetOption {
+            target: Target::Name(name()),
+            scope: Scope::Session,
+            setting: Setting::Ours(OptionName::WorkItem, "x".repeat(length)),
+        };
+        let other: usize = texts(&[of(0)]).iter().map(|word| word.len() + 1).sum();
+        assert!(arguments(&[of(MAX_BYTES - other)]).is_ok());
+        let bytes = MAX_BYTES + 1;
+        assert_eq!(arguments(&[of(bytes - other)]), Err(TooLong { bytes }));
         let buffer = BufferName {
             delivery: DeliveryId(7),
             attempt: 2,

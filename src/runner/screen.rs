@@ -101,6 +101,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_screen_is_shown_only_of_the_process_that_was_meant() {
+        let answer = |status| Answer {
+            status,
+            output: "loop-is|43\nhello\n".to_owned(),
+            words: String::new(),
+            listener: Listener::Present,
+        };
+
+        assert_eq!(captured(&answer(0), Some(43)).unwrap(), "hello\n");
+        assert_eq!(captured(&answer(0), None).unwrap(), "hello\n");
+        assert_eq!(captured(&answer(0), Some(44)), None);
+        assert_eq!(captured(&answer(1), Some(43)), None);
+    }
+
+    #[test]
     fn blank_lines_below_the_text_explain_nothing() {
         let screen = "one\n\ntwo  \nthree\n\n\n";
 

@@ -181,3 +181,23 @@ pub trait TmuxServer: Send + Sync {
     /// Returns the path of a socket.
     fn path_of(&self, socket: &TmuxSocket) -> PathBuf;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_client_that_failed_without_a_word_came_too_early() {
+        let answer = |status, output: &str, listener| Answer {
+            status,
+            output: output.to_owned(),
+            words: "error connecting to /s".to_owned(),
+            listener,
+        };
+
+        assert!(answer(1, "", Listener::Present).came_too_early());
+        assert!(!answer(0, "", Listener::Present).came_too_early());
+        assert!(!answer(1, "loop-server|41||/s", Listener::Present).came_too_early());
+        assert!(!answer(1, "", Listener::Absent).came_too_early());
+    }
+}

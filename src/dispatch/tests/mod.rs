@@ -5,9 +5,11 @@
 
 mod after_a_crash;
 mod broken;
+mod commands;
 mod ending;
 mod entering;
 mod given_up;
+mod guards;
 mod occupied;
 mod order;
 mod orphaned;

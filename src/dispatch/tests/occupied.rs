@@ -43,6 +43,26 @@ async fn an_agent_whose_closed_session_ended_with_it_is_in_nobodys_way() {
     assert!(world.folder.path().join("run").exists(), "a spawn began");
 }
 
+#[tokio::test]
+async fn a_name_that_somebody_elses_agent_holds_is_left_to_a_person() {
+    let world = World::new().await;
+    let stranger = OwnerId::mint();
+    world.tmux(move |_| one_pane("/nowhere/socket", &stranger));
+    let delivery = world.comment(ITEM, 1).await;
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    let error = row.error.unwrap();
+    for part in [
+        "tmux kill-session -t '=loop-",
+        "the-loop sessions reset o/r#1",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(world.session().await, None);
+}
+
 /// A spawn that was given up before anybody took its ticket.
 fn given_up(world: &World) -> OwnerId {
     let owner = OwnerId::mint();

@@ -1,21 +1,13 @@
 //! Which command of a work item goes first.
 
 use super::after_a_crash::taken;
+use super::commands::operator;
 use super::*;
 use crate::model::{DropReason, Ending, OperatorCommand, Phase};
 
 fn text(body: &str, id: u64) -> Event {
     Event {
         body: body.to_owned(),
-        ..comment(ITEM, id)
-    }
-}
-
-fn operator(command: OperatorCommand, id: u64) -> Event {
-    Event {
-        kind: EventKind::Command,
-        key: EventKey::new("github.com", EventKind::Command, &id.to_string(), "1"),
-        detail: Detail::Command { command },
         ..comment(ITEM, id)
     }
 }
@@ -30,17 +22,21 @@ async fn a_command_that_comes_after_a_failing_start_replaces_it_at_once() {
     let close = OperatorCommand::Close {
         tmux: crate::model::TmuxFate::AsConfigured,
     };
-    for (later, why) in [
-        (text("the-loop stop", 2), DropReason::SessionStopped),
-        (text("the-loop pause", 2), DropReason::SessionPaused),
+    let said = || text("the-loop start", 1);
+    let pause = operator(OperatorCommand::Pause, 2);
+    for (start, later, why) in [
+        (said(), text("the-loop stop", 2), DropReason::SessionStopped),
+        (said(), text("the-loop pause", 2), DropReason::SessionPaused),
+        (said(), pause.clone(), DropReason::SessionPaused),
+        (said(), operator(close, 2), DropReason::SessionStopped),
         (
-            operator(OperatorCommand::Pause, 2),
+            operator(OperatorCommand::Start, 1),
+            pause,
             DropReason::SessionPaused,
         ),
-        (operator(close, 2), DropReason::SessionStopped),
     ] {
         let world = World::new().await;
-        let start = world.command(text("the-loop start", 1)).await;
+        let start = world.command(start).await;
         world.work().await;
         assert_eq!(world.state(start).await, DeliveryState::Held);
         assert_eq!(reason(&world, start).await.as_deref(), Some("start-retry"));
@@ -128,4 +124,24 @@ async fn a_start_whose_agent_runs_already_is_not_refused_when_the_label_goes() {
         );
         assert_eq!(world.records(&["session.spawned"]).len(), usize::from(runs));
     }
+}
+
+#[tokio::test]
+async fn a_claim_is_renewed_while_it_is_worked_and_no_longer() {
+    let world = World::new().await;
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let lease = fence::Lease::keep(world.store.deduper(), &claim);
+    let renewing = lease.0.clone();
+    tokio::task::yield_now().await;
+    assert!(!renewing.is_finished());
+
+    drop(lease);
+
+    let ended = tokio::time::timeout(Duration::from_secs(20), async {
+        while !renewing.is_finished() {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(ended.await.is_ok(), "somebody still renews it");
 }

@@ -1,6 +1,6 @@
 //! Spawns that outlived their delivery, and occupants that may have been told already.
 
-use super::after_a_crash::{newest_prompt, taken};
+use super::after_a_crash::{begin_respawn, newest_prompt, taken, taken_by};
 use super::*;
 use crate::model::Phase;
 
@@ -160,4 +160,30 @@ async fn what_a_dead_agent_may_have_read_is_said_to_its_occupant_with_the_mark()
         let mark = said[0].contains("This may be a repeat");
         assert_eq!(mark, marked, "{said:?}");
     }
+}
+
+#[tokio::test]
+async fn what_may_still_start_an_agent_is_waited_for_and_not_given_up() {
+    // Its host runs and has started nothing yet, and no session shows it.
+    let starting = |world: &World, owner: &OwnerId| {
+        taken_by(own(), world, owner, &boot_id(), Phase::Starting);
+    };
+    let world = World::new().await;
+    let orphan = orphan(&world).await;
+    starting(&world, &orphan.owner);
+    let delivery = world.comment(ITEM, 2).await;
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    assert_eq!(world.session().await.unwrap().owner, orphan.owner);
+
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let attempt = begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
+    starting(&world, &attempt.owner);
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    let under_way = world.session().await.unwrap().attempt.unwrap();
+    assert_eq!(under_way.owner, attempt.owner);
 }

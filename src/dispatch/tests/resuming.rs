@@ -3,6 +3,7 @@
 use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::*;
 use crate::model::{Ending, HostPaths, Phase, Record};
+use crate::process::ticket;
 
 /// Lets tmux make every session, and its host record this end of the agent at once.
 fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
@@ -115,4 +116,36 @@ async fn a_respawn_that_another_message_finds_done_is_said() {
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!(said[0].fields.get("resumed"), Some(&json!(false)));
     assert_eq!(said[0].text("harness_session_id"), Some(fresh.as_str()));
+}
+
+#[tokio::test]
+async fn an_agent_is_told_to_resume_the_recorded_conversation_where_it_may() {
+    for (may, resume, resumes) in [
+        (true, json!(["--resume", "{sessionId}"]), true),
+        (false, json!(["--resume", "{sessionId}"]), false),
+        (true, serde_json::Value::Null, false),
+    ] {
+        let world = World::new().await;
+        world.configure(&json!({
+            "routing.tmux": { "resumeOnRespawn": may },
+            "harnesses": { "agent": { "command": "/bin/true", "resumeArgs": resume } },
+        }));
+        let before = world.active_session(Agent::Gone).await;
+        world.comment(ITEM, 1).await;
+        let owners = every_agent_ends(&world, Ending::Signal(9));
+
+        world.work().await;
+
+        let first = owners.lock().unwrap()[0].clone();
+        let paths = HostPaths::new(world.folder.path(), &first);
+        let argv = ticket::taken(&paths).unwrap().unwrap().argv;
+        let conversation = before.harness_session_id.to_string();
+        assert_eq!(
+            argv.ends_with(&["--resume".to_owned(), conversation]),
+            resumes,
+            "{argv:?}"
+        );
+        let said = world.records(&["session.resume_failed"]);
+        assert_eq!(said.is_empty(), !may || resumes, "{said:?}");
+    }
 }
