@@ -145,6 +145,12 @@ impl EventKey {
         &self.0
     }
 
+    /// Returns the object's number, where GitHub numbers such objects: later ones have greater numbers.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        self.object().rsplit_once(':')?.1.parse().ok()
+    }
+
     /// Returns the key without its version: what all versions of one object share.
     #[must_use]
     pub fn object(&self) -> &str {

@@ -204,6 +204,9 @@ impl RepoCycle<'_> {
     pub(super) async fn accept_whole(&mut self, whole: Acceptance) -> Result<(), StepError> {
         let mut last = whole;
         let mut held = None;
+        // As it happened, in whatever order the list came.
+        last.arrivals
+            .sort_by_key(|arrival| (arrival.version_at, arrival.event.key.number()));
         while last.arrivals.len() > BATCH {
             let later = last.arrivals.split_off(BATCH);
             let batch = Acceptance {

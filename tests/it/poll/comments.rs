@@ -1,6 +1,7 @@
 //! Comments: who is heard, which versions are told, what comes back to nobody.
 
 use serde_json::json;
+use the_loop::demo::github::Fault;
 use the_loop::model::Class;
 use the_loop::routing::marker;
 
@@ -214,7 +215,7 @@ async fn one_unreadable_editor_holds_up_no_other_comment_and_is_asked_again() {
     rig.pass(5);
     rig.github.edit(REPO, id, "ada", "one, edited").unwrap();
     rig.comment(issue, "grace", "two");
-    let fault = the_loop::demo::github::Fault::Status(502);
+    let fault = Fault::Status(502);
     rig.github.fail("/graphql", 4, fault);
     rig.pass(60);
     let report = rig.cycle().await;
@@ -231,8 +232,7 @@ async fn an_empty_graphql_budget_stops_no_polling() {
     rig.pass(5);
     rig.github.edit(REPO, id, "ada", "one, edited").unwrap();
     rig.comment(issue, "grace", "two");
-    let fault =
-        the_loop::demo::github::Fault::TooManyRequests(Some(std::time::Duration::from_secs(1)));
+    let fault = Fault::TooManyRequests(Some(std::time::Duration::from_secs(1)));
     rig.github.fail("/graphql", 1, fault);
     rig.pass(60);
     let report = rig.cycle().await;
@@ -241,4 +241,19 @@ async fn an_empty_graphql_budget_stops_no_polling() {
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     rig.look().await;
     assert_eq!(rig.hear_texts().await, ["one, edited"]);
+}
+
+#[tokio::test]
+async fn texts_are_told_as_they_were_written_in_whatever_order_their_list_came() {
+    let (rig, number) = Rig::with_issue().await;
+    for text in ["one", "two", "three"] {
+        rig.comment(number, "ada", text);
+    }
+    rig.pass(60);
+    rig.comment(number, "ada", "four");
+    rig.github.fail("/issues/comments", 1, Fault::Reversed);
+
+    rig.look().await;
+
+    assert_eq!(rig.hear_texts().await, ["one", "two", "three", "four"]);
 }
