@@ -289,9 +289,7 @@ fn a_second_signal_ends_it_at_once_and_says_so() {
     kill_process(server, Signal::STOP).unwrap();
     hub.comment(1, "hello");
     wait_until("a delivery under way", SOON, || {
-        let status = program.run(&["status", "--json"]);
-        let status: Value = serde_json::from_str(&status.stdout).unwrap();
-        status["inbox"]["claimed"] == json!(1)
+        scratch.tmux_is_asked("load-buffer")
     });
 
     // Sent until it is answered: two that come at once are one to a process.

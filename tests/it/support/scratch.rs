@@ -129,6 +129,13 @@ impl Scratch {
         found
     }
 
+    /// Tells whether a client of tmux that says this word waits for its answer.
+    pub(crate) fn tmux_is_asked(&self, word: &str) -> bool {
+        let all = processes::of(&self.root);
+        all.iter()
+            .any(|process| process.is_tmux() && process.command.contains(word))
+    }
+
     /// Kills the processes of this world that are meant to outlive their terminal.
     pub(crate) fn kill(&self, word: &str) {
         for process in self.processes(word) {
