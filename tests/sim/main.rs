@@ -26,6 +26,7 @@ mod numbers;
 mod promises;
 mod pulse;
 mod push;
+mod rest;
 mod said;
 mod setting;
 mod story;
@@ -33,8 +34,9 @@ mod table;
 mod tmux;
 mod world;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use numbers::Numbers;
 use the_loop::planted::{Planted, plant};
@@ -42,6 +44,9 @@ use world::World;
 
 /// How many stories a run of the tests plays.
 const STORIES: u64 = 60;
+
+/// How long a story may take on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// In how many stories a planted fault must be found.
 const MOST: u64 = 150;
@@ -55,8 +60,10 @@ struct Outcome {
 
 fn tell(seed: u64) -> Outcome {
     the_loop::process::blocking::work_at_once();
+    let _watched = watch(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
+        .on_thread_park(rest::nobody_can_go_on)
         .start_paused(true)
         // An answer of the store's thread waits until this one has nothing else to do, however soon
         // it comes.
@@ -76,6 +83,18 @@ fn tell(seed: u64) -> Outcome {
             texts: said.len(),
         }
     })
+}
+
+/// Ends everything if a story stands still, until what this returns is dropped.
+fn watch(seed: u64) -> mpsc::Sender<()> {
+    let (ended, wait) = mpsc::channel();
+    std::thread::spawn(move || {
+        if wait.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("SEED={seed}: the story stands still");
+            std::process::abort();
+        }
+    });
+    ended
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -102,7 +121,8 @@ fn every_story_keeps_the_promises() {
     let seeds = first..first + number("SEEDS").unwrap_or(STORIES);
     let (next, texts) = (AtomicU64::new(first), AtomicUsize::new(0));
     let failed = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // A story waits for the thread of its store most of the time.
+    let threads = 3 * std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {

@@ -22,7 +22,7 @@ use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Limits, Machine as _, TmuxRunner, TmuxServer as _};
 use the_loop::store::{ClaimOwner, Store};
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinHandle, yield_now};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::act::Command;
@@ -33,11 +33,9 @@ use crate::line::Line;
 use crate::machine::StoryMachine;
 use crate::numbers::Numbers;
 use crate::pulse::{KilledAt, Pulse};
+use crate::rest::{self, Rest};
 use crate::setting;
 use crate::tmux::StoryTmux;
-
-/// How long a machine may take for what happens at one instant.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The repository of every story.
 pub(crate) const REPO: &str = "demo/app";
@@ -80,6 +78,7 @@ pub(crate) struct World {
     pub(crate) starts: usize,
     daemons: Vec<Daemon>,
     line: Line,
+    rest: Rest,
     /// How many cycles in a row went well, to their end.
     whole_cycles: Arc<AtomicU64>,
     /// Say who comes next in the line.
@@ -114,6 +113,7 @@ impl World {
             tmux: FakeTmux::new(machine.clone(), shared),
             clock,
             machine,
+            rest: Rest::of(&store),
             store,
             wake: Arc::new(Notify::new()),
             commands: Vec::new(),
@@ -318,17 +318,11 @@ impl World {
 
     /// Lets everything be done that can be done at this instant.
     pub(crate) async fn settle(&mut self) {
-        let mut began = None;
-        for round in 1_u32.. {
-            // Everybody goes on until he waits for time or for the store; and so does who was let in.
-            yield_now().await;
-            yield_now().await;
-            if self.store.is_at_rest() && !self.line.let_one_in(&mut self.turns) {
+        // Everybody goes on until he waits for time or for the store; and so does who was let in.
+        loop {
+            self.rest.comes().await;
+            if !self.line.let_one_in(&mut self.turns) {
                 break;
-            }
-            if round % 1_000 == 0 {
-                let began = began.get_or_insert_with(std::time::Instant::now);
-                assert!(began.elapsed() < PATIENCE, "an instant does not end");
             }
         }
         self.forget_the_dead();
@@ -346,6 +340,7 @@ impl World {
         for daemon in &self.daemons {
             daemon.task.abort();
         }
+        rest::forget();
         self.store.close().await;
         drop(self.config);
         drop(self.folder);
