@@ -90,7 +90,7 @@ fn watch(seed: u64) -> mpsc::Sender<()> {
     let (ended, wait) = mpsc::channel();
     std::thread::spawn(move || {
         if wait.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("SEED={seed}: the story stands still");
+            println!("SEED={seed}: the story stands still");
             std::process::abort();
         }
     });
