@@ -75,6 +75,8 @@ contract! {
         a_paste_that_fails_leaves_no_token,
         a_mode_takes_the_brackets_and_the_enter,
         input_that_is_switched_off_is_dropped_without_a_word,
+        a_spectator_keeps_no_enter_away,
+        an_enter_for_an_absent_pane_is_dropped,
         an_enter_comes_later_by_itself,
         a_later_enter_is_judged_when_it_comes;
     silence:
