@@ -94,6 +94,7 @@ contract! {
         a_killed_server_takes_its_sessions_along,
         a_session_ends_with_its_program,
         a_kept_pane_is_dead,
+        a_dead_pane_was_a_hosts_only_if_it_says_so,
         clients_are_counted_and_may_be_read_only,
         a_server_says_how_it_sizes_windows;
 }
