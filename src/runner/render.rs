@@ -255,9 +255,8 @@ fn display_message(target: Option<&Target>, marker: Marker, fields: &[Field]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DeliveryId, PaneId, WorkItemRef};
+    use crate::model::{DeliveryId, WorkItemRef};
     use crate::runner::field::OptionName;
-    use crate::runner::guard::Guard;
 
     fn name() -> SessionName {
         let item: WorkItemRef = "github:o/r#1".parse().unwrap();
