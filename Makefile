@@ -3,10 +3,10 @@
 CARGO ?= cargo
 export CLIPPY_CONF_DIR := $(CURDIR)/.ci
 
-.PHONY: help demo test check bench chaos simulate fuzz mutants tools prerequisites
+.PHONY: help demo test check bench chaos simulate fuzz mutants newest-tmux tools prerequisites
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: prerequisites ## Watch a local GitHub, a scripted agent and real tmux play the story
 	$(CARGO) run --locked --quiet -- demo
@@ -16,6 +16,10 @@ test: prerequisites ## Run every test
 
 check: prerequisites ## Check format, lints, documentation, dependencies and generated references
 	@.ci/check
+
+newest-tmux: prerequisites ## Run what talks to real tmux against the newest release of it (the first time: gets it)
+	@newest=$$(.ci/newest-tmux) && TMUX_BIN=$$newest $(CARGO) test --locked --no-fail-fast \
+		--test contract --test runner --test host --test scenarios
 
 bench: prerequisites ## Measure, and print the figures beside their targets (ARGS=--json for JSON)
 	@$(CARGO) bench --locked --quiet --bench figures -- $(ARGS)

@@ -109,8 +109,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 let Phase::Ended { ending, .. } = &record.phase else {
                     return None;
                 };
-                (record.host.pid == pane.pid)
-                    .then(|| note_exit(pane.pane.clone(), pane.pid, ending))
+                let host = pane.pid.filter(|pid| *pid == record.host.pid)?;
+                Some(note_exit(pane.pane.clone(), host, ending))
             })
             .collect()
     }

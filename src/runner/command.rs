@@ -128,7 +128,7 @@ pub enum TmuxCommand {
         /// What; their guards are evaluated then, not now.
         commands: Vec<Self>,
     },
-    /// Presses Enter.
+    /// Presses Enter, whoever looks on; a pane that is dead, absent or in a mode drops it.
     SendEnter(PaneId),
     /// Ends every tmux mode of the pane.
     LeaveModes(PaneId),

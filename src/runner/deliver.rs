@@ -176,8 +176,8 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             Finding::Unknown(why) => Err(why.into()),
             Finding::Live(living) => Err(RunnerError::Changed {
                 detail: format!(
-                    "process {} runs in {} of {}",
-                    living.pane.pid, living.pane.pane, living.pane.session
+                    "something else runs in {} of {}",
+                    living.pane.pane, living.pane.session
                 ),
             }),
         }

@@ -65,7 +65,8 @@ pub enum Field {
     SessionAttached,
     /// The pane's id, `%5`.
     PaneId,
-    /// The pid of the pane's process.
+    /// The pid of the pane's process. Of a dead pane the one that it had, where it is known: tmux 3.8
+    /// has forgotten it, and only a host noted its own.
     PanePid,
     /// `1` when the pane's process has ended and tmux keeps the pane.
     PaneDead,
@@ -101,13 +102,19 @@ impl Field {
             Self::SessionName => "#{session_name}",
             Self::SessionAttached => "#{session_attached}",
             Self::PaneId => "#{pane_id}",
-            Self::PanePid => "#{pane_pid}",
+            Self::PanePid => "#{?pane_pid,#{pane_pid},#{@loop_host}}",
             Self::PaneDead => "#{pane_dead}",
             Self::PaneInMode => "#{pane_in_mode}",
             Self::PaneInputOff => "#{pane_input_off}",
             Self::PaneInFront => "#{&&:#{window_active},#{pane_active}}",
             Self::Foreground => return format!("#{{{WORD}pane_current_command}}"),
-            Self::Hosted => "#{==:#{@loop_host},#{pane_pid}}",
+            // Nothing would equal nothing.
+            Self::Hosted => {
+                return format!(
+                    "#{{&&:#{{@loop_host}},#{{==:#{{@loop_host}},{}}}}}",
+                    Self::PanePid.render()
+                );
+            }
             Self::HarnessEnded => "#{m:#{pane_pid} *,#{@loop_exit}}",
             Self::ClientReadOnly => "#{client_readonly}",
             Self::Option(name) => return format!("#{{{WORD}{}}}", name.render()),

@@ -77,7 +77,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         };
         let server = self.machine.identify(living.server);
         let server = server.ok_or_else(|| vanished("the server"))?;
-        let host = self.machine.identify(living.pane.pid);
+        let host = living.pane.pid.and_then(|pid| self.machine.identify(pid));
         let host = host.ok_or_else(|| vanished("the pane's process"))?;
         let harness = match &living.record {
             Some(record) => record

@@ -48,7 +48,8 @@ pub(super) struct Snapshot {
 pub(super) struct SeenPane {
     pub(super) session: TmuxSessionId,
     pub(super) pane: PaneId,
-    pub(super) pid: i32,
+    /// None where tmux does not know it any more: the pane is dead, and no host's.
+    pub(super) pid: Option<i32>,
     pub(super) dead: bool,
     pub(super) in_front: bool,
     pub(super) hosted: bool,
@@ -135,7 +136,10 @@ fn pane(words: &[&str]) -> Option<SeenPane> {
     Some(SeenPane {
         session: session.parse().ok()?,
         pane: pane.parse().ok()?,
-        pid: pid.parse().ok()?,
+        pid: match pid {
+            "" => None,
+            pid => Some(pid.parse().ok()?),
+        },
         dead: dead == "1",
         in_front: in_front == "1",
         hosted: hosted == "1",
@@ -202,7 +206,7 @@ mod tests {
     fn every_pane_of_the_server_is_read() {
         let text = format!(
             "loop-server|41|ss|/tmp/a b/s\nloop-pane|$1|%2|43|0|1|1|0|2|{OWNER}|claude|loop-x\n\
-             loop-pane|$1|%3|44|1|0|0|0|2|_odd_|sh|a|b\n"
+             loop-pane|$1|%3||1|0|0|0|2|_odd_|sh|a|b\n"
         );
 
         let seen = snapshot(&answer(0, &text)).unwrap();
@@ -214,6 +218,7 @@ mod tests {
         assert!(seen.panes[0].in_front && !seen.panes[1].in_front && seen.panes[1].dead);
         assert_eq!(seen.panes[0].attached, 2);
         assert_eq!(seen.panes[1].name, "a|b");
+        assert_eq!((seen.panes[0].pid, seen.panes[1].pid), (Some(43), None));
         assert_eq!(seen.panes[1].owner, None);
     }
 

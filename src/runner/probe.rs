@@ -285,7 +285,9 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 Some(Look::EndPending(Unanswered::EndUnrecorded { harness }))
             }
             (false, None) if self.starts_nothing(pane) => {
-                Some(Look::EndPending(Unanswered::GivenUp { host: pane.pid }))
+                Some(Look::EndPending(Unanswered::GivenUp {
+                    pane: pane.pane.clone(),
+                }))
             }
             (false, _) => Some(Look::Finding(Finding::Live(Living {
                 server: snapshot.server,
@@ -310,7 +312,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         pane.owner.is_some()
             && pane.owner == address.owner
             // What was adopted has no host of ours: its pane is its harness.
-            && !harnesses.iter().any(|(harness, _)| harness.pid == pane.pid)
+            && !harnesses.iter().any(|(harness, _)| Some(harness.pid) == pane.pid)
             && !harnesses.is_empty()
             && harnesses.iter().all(|(_, life)| *life == Life::Gone)
     }
@@ -379,7 +381,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
 
 /// The record decides where there is one; a pane option of a hook's making cannot contradict it.
 fn is_host(pane: &SeenPane, record: Option<&Record>) -> bool {
-    record.map_or(pane.hosted, |record| record.host.pid == pane.pid)
+    record.map_or(pane.hosted, |record| Some(record.host.pid) == pane.pid)
 }
 
 fn read(answer: &Answer) -> Result<Seen, Unanswered> {

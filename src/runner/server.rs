@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::model::{ProcessId, TmuxSocket};
+use crate::model::{PaneId, ProcessId, TmuxSocket};
 
 use super::command::TmuxCommand;
 
@@ -130,10 +130,10 @@ pub enum Unanswered {
         harness: ProcessId,
     },
     /// tmux served a creation that was given up; its host starts nothing, and has not ended yet.
-    #[error("a session that was given up (process {host}) has not ended yet")]
+    #[error("a session that was given up (pane {pane}) has not ended yet")]
     GivenUp {
-        /// Its host.
-        host: i32,
+        /// Its host's.
+        pane: PaneId,
     },
     /// The system did not tell whether a recorded process runs.
     #[error("the system does not tell whether process {process} still runs")]

@@ -75,6 +75,8 @@ contract! {
         a_paste_that_fails_leaves_no_token,
         a_mode_takes_the_brackets_and_the_enter,
         input_that_is_switched_off_is_dropped_without_a_word,
+        a_spectator_keeps_no_enter_away,
+        an_enter_for_an_absent_pane_is_dropped,
         an_enter_comes_later_by_itself,
         a_later_enter_is_judged_when_it_comes;
     silence:
@@ -92,6 +94,7 @@ contract! {
         a_killed_server_takes_its_sessions_along,
         a_session_ends_with_its_program,
         a_kept_pane_is_dead,
+        a_dead_pane_was_a_hosts_only_if_it_says_so,
         clients_are_counted_and_may_be_read_only,
         a_server_says_how_it_sizes_windows;
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
@@ -63,10 +63,15 @@ impl Machine {
         self
     }
 
-    #[expect(clippy::disallowed_methods, reason = "runs the script that is tested")]
     fn prepare(&self) -> Output {
-        std::process::Command::new("/bin/sh")
-            .arg(root().join(".ci/prerequisites"))
+        self.run(["/bin/sh", ".ci/prerequisites"], &[])
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "runs the script that is tested")]
+    fn run(&self, [shell, script]: [&str; 2], args: &[&Path]) -> Output {
+        std::process::Command::new(shell)
+            .arg(root().join(script))
+            .args(args)
             .env_clear()
             .env("PATH", self.bin())
             .env("MACHINE", self.folder.path())
@@ -150,6 +155,38 @@ fn a_mac_gets_what_is_missing_from_brew() {
     let machine = Machine::without(&["cc"]);
     machine.has("uname", "echo Darwin");
     refuses(&machine, "xcode-select --install");
+}
+
+const NEWEST: [&str; 2] = ["/bin/bash", ".ci/newest-tmux"];
+
+#[test]
+fn a_newest_tmux_that_is_there_is_kept() {
+    let machine = Machine::without(&[]);
+    machine.has("apt-get", "");
+    let ended = machine.run(NEWEST, &[&machine.bin()]);
+    let path = machine.bin().canonicalize().unwrap().join("tmux");
+    let printed = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(printed, format!("{}\n", path.display()));
+    assert_eq!(machine.calls("apt-get"), [""; 0]);
+}
+
+#[test]
+fn a_mac_has_the_newest_tmux_from_brew() {
+    let machine = Machine::without(&["tmux"]);
+    machine.has("uname", "echo Darwin");
+    machine.has("brew", "[ \"$1\" != --prefix ] || echo /brewed");
+    let ended = machine.run(NEWEST, &[]);
+    assert_eq!(ended.stdout, b"/brewed/bin/tmux\n", "{ended:?}");
+}
+
+#[test]
+fn where_no_newest_tmux_can_be_had_one_line_says_so() {
+    let machine = Machine::without(&["tmux"]);
+    let ended = machine.run(NEWEST, &[&machine.bin().join("none")]);
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    assert!(ended.stdout.is_empty(), "{ended:?}");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
 }
 
 #[test]

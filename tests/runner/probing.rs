@@ -36,6 +36,24 @@ async fn a_session_whose_agent_ended_is_retained() {
 }
 
 #[tokio::test]
+async fn a_dead_pane_hides_no_living_one_beside_it_or_elsewhere() {
+    let rig = Rig::new();
+    let it = rig.start(2, "exec sleep 600").await;
+    let persons = address(1);
+    rig.persons_session(persons.name.as_str());
+    rig.tmux.ok(&["set-option", "-g", "remain-on-exit", "on"]);
+    let target = format!("={}:", persons.name);
+    rig.tmux.ok(&["split-window", "-t", &target, "--", "true"]);
+    rig.tmux.wait_for("a dead pane", |tmux| {
+        tmux.ok(&["list-panes", "-a", "-F", "#{pane_dead}"])
+            .contains('1')
+    });
+
+    assert_eq!(rig.runner.probe(&persons).await, Probe::Live);
+    assert_eq!(rig.runner.probe(&it).await, Probe::Live);
+}
+
+#[tokio::test]
 async fn a_killed_session_leaves_a_free_name() {
     let rig = Rig::new();
     let it = rig.start(1, "exec sleep 600").await;

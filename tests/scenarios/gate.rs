@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
-use the_loop::process::find_program;
 
 use crate::support::{SOON, Scratch, eventually, wait_until};
 
@@ -98,7 +97,7 @@ impl Gate {
     pub(crate) fn new(scratch: &Scratch) -> Self {
         let folder = scratch.path("gate");
         fs::create_dir(&folder).unwrap();
-        let tmux = find_program("tmux", std::env::var_os("PATH").as_deref()).unwrap();
+        let tmux = scratch.tmux_program();
         let script = SCRIPT
             .replace("@FOLDER@", &folder.display().to_string())
             .replace("@TMUX@", &tmux.display().to_string());

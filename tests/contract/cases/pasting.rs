@@ -195,6 +195,34 @@ pub(crate) async fn input_that_is_switched_off_is_dropped_without_a_word(stage: 
     );
 }
 
+/// Of another session too: tmux takes its newest client for the one that types.
+pub(crate) async fn a_spectator_keeps_no_enter_away(stage: &impl Stage) {
+    let made = make_recorder(stage, 1, Manners::Plain).await;
+    let other = make_recorder(stage, 2, Manners::Plain).await;
+    stage.attach(&other, true).await;
+
+    hand(stage, "a", load_and_paste(&made, 7)).await;
+    let enter = TmuxCommand::SendEnter(made.pane.clone());
+    assert_eq!(ask(stage, vec![enter]).await.status, 0);
+    assert_eq!(stage.recorded("r1", "\r").await, "a\r");
+    stage.attach(&made, true).await;
+    hand(stage, "b", load_and_paste(&made, 8)).await;
+    let later = vec![set_enter(&made, Some("7")), enter_later(&made, 80)];
+    assert_eq!(ask(stage, later).await.status, 0);
+
+    assert_eq!(stage.recorded("r1", "b\r").await, "a\rb\r");
+}
+
+pub(crate) async fn an_enter_for_an_absent_pane_is_dropped(stage: &impl Stage) {
+    let made = make_recorder(stage, 1, Manners::Plain).await;
+
+    let enter = TmuxCommand::SendEnter("%99".parse().unwrap());
+    assert_eq!(ask(stage, vec![enter]).await.status, 0);
+    hand(stage, "a", load_and_paste(&made, 7)).await;
+
+    assert_eq!(stage.recorded("r1", "a").await, "a");
+}
+
 fn enter_later(made: &Made, delay: u64) -> TmuxCommand {
     let outstanding = Guard::All(vec![
         Guard::pane(&made.pane),

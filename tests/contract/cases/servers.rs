@@ -7,7 +7,7 @@ use the_loop::runner::{
 };
 
 use crate::stage::{
-    Manners, Stage, ask, invocation, line, lines, make, make_at, make_some, name, names,
+    Made, Manners, Stage, ask, invocation, line, lines, make, make_at, make_some, name, names,
     new_session, show, shown, wait_for_name,
 };
 
@@ -133,22 +133,55 @@ pub(crate) async fn a_session_ends_with_its_program(stage: &impl Stage) {
     assert_eq!(names(stage).await, [other.name.as_str()]);
 }
 
-pub(crate) async fn a_kept_pane_is_dead(stage: &impl Stage) {
-    let made = make_some(stage, 1).await;
+pub(crate) async fn a_dead_pane_was_a_hosts_only_if_it_says_so(stage: &impl Stage) {
+    let host = make_some(stage, 1).await;
+    let made = new_session(2, stage.recorder("r2", Manners::Plain));
+    let answer = ask(stage, vec![made]).await;
+    let line = line(&answer, Marker::Made).unwrap();
+    let persons = Made {
+        name: name(2),
+        session: line[0].parse().unwrap(),
+        pane: line[1].parse().unwrap(),
+        pid: line[2].parse().unwrap(),
+    };
+    stage.ready("r2").await;
+    for made in [&host, &persons] {
+        keep(stage, made).await;
+        stage.end(made).await;
+        wait_until_dead(stage, made).await;
+    }
+
+    let seen = |made: &Made| Target::Pane(made.pane.clone());
+    let fields = [Field::Hosted, Field::PanePid];
+    let wanted = ["1".to_owned(), host.pid.to_string()];
+    assert_eq!(shown(stage, seen(&host), &fields).await, wanted);
+    assert_eq!(shown(stage, seen(&persons), &[Field::Hosted]).await, ["0"]);
+}
+
+async fn keep(stage: &impl Stage, made: &Made) {
     let keep = TmuxCommand::SetOption {
         target: Target::Pane(made.pane.clone()),
         scope: Scope::Window,
         setting: Setting::Native("remain-on-exit", "on"),
     };
     assert_eq!(ask(stage, vec![keep]).await.status, 0);
+}
 
-    stage.end(&made).await;
-
+async fn wait_until_dead(stage: &impl Stage, made: &Made) {
     let give_up = tokio::time::Instant::now() + crate::tmux::PATIENCE;
     while shown(stage, Target::Pane(made.pane.clone()), &[Field::PaneDead]).await != ["1"] {
         assert!(tokio::time::Instant::now() < give_up, "it does not die");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
+}
+
+pub(crate) async fn a_kept_pane_is_dead(stage: &impl Stage) {
+    let made = make_some(stage, 1).await;
+    keep(stage, &made).await;
+
+    stage.end(&made).await;
+
+    wait_until_dead(stage, &made).await;
     let again = new_session(1, stage.recorder("again", Manners::Plain));
     let answer = ask(stage, vec![again]).await;
     assert!(answer.words.starts_with("duplicate session"), "{answer:?}");

@@ -16,7 +16,6 @@ use the_loop::model::{
     Class, DeliveryId, Detail, Edit, Event, EventKey, EventKind, ItemKind, Login, OperatorCommand,
     Session, Source, TmuxSocket, WorkItemRef,
 };
-use the_loop::process::find_program;
 use the_loop::process::identity::{boot_id, own};
 use the_loop::routing::prompt::Prompts;
 use the_loop::runner::{Invocation, Limits, LocalMachine, RealTmux, TmuxRunner, TmuxServer};
@@ -97,7 +96,7 @@ impl<'a> Stage<'a> {
         let store = Store::open(&database, MACHINE, clock.clone())
             .await
             .unwrap();
-        let program = find_program("tmux", std::env::var_os("PATH").as_deref()).unwrap();
+        let program = scratch.tmux_program();
         let real = RealTmux::new(program.clone()).with_sockets_in(scratch.path("tmux"));
         let fates: Fates = Arc::new(Mutex::new(Box::new(|_| Fate::Served)));
         let socket = TmuxSocket::Name(scratch.tmux_socket().to_owned());

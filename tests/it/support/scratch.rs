@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
+use the_loop::process::find_program;
 
 use super::processes::{self, Found};
 use super::wait::{poll, wait_until};
@@ -34,9 +35,12 @@ impl Scratch {
         // The path of a socket must stay below 104 bytes, so the names in it are short.
         let folder = tempfile::Builder::new().prefix("loop-").tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for name in ["home", "state", "tmux", "work"] {
+        for name in ["bin", "home", "state", "tmux", "work"] {
             let mut builder = fs::DirBuilder::new();
             builder.mode(0o700).create(root.join(name)).unwrap();
+        }
+        if let Some(tmux) = std::env::var_os("TMUX_BIN") {
+            symlink(tmux, root.join("bin/tmux")).unwrap();
         }
         let socket = format!("t{}", uuid::Uuid::new_v4().simple());
         Self {
@@ -71,11 +75,22 @@ impl Scratch {
             ("TERM", "xterm-256color".into()),
             ("LC_ALL", "C.UTF-8".into()),
         ];
-        let path = std::env::var_os("PATH").unwrap_or_default();
         own.into_iter()
-            .chain([("PATH", path)])
+            .chain([("PATH", self.search_path())])
             .map(|(name, value)| (name.into(), value))
             .collect()
+    }
+
+    /// Returns where programs are looked for: the tmux of `TMUX_BIN` comes before the installed one.
+    fn search_path(&self) -> OsString {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(self.path("bin")).chain(std::env::split_paths(&path));
+        std::env::join_paths(all).unwrap()
+    }
+
+    /// Returns the path of this world's tmux.
+    pub(crate) fn tmux_program(&self) -> PathBuf {
+        find_program("tmux", Some(&self.search_path())).expect("tmux is installed")
     }
 
     /// Prepares a program in this world: its environment, its working directory, no input.

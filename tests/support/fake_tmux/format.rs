@@ -64,8 +64,10 @@ impl Subject<'_> {
             Field::PaneInputOff => self.of_pane(|pane| flag(pane.input_off)),
             Field::PaneInFront => flag(self.pane().is_some_and(|pane| pane.in_front)),
             Field::Foreground => self.of_pane(|pane| word(&pane.program.name)),
-            // Nothing equals nothing, also where there is no pane.
-            Field::Hosted => flag(self.option(OptionName::Host) == self.pid()),
+            Field::Hosted => {
+                let host = self.option(OptionName::Host);
+                flag(!host.is_empty() && host == self.pid())
+            }
             Field::HarnessEnded => flag(self.ended()),
             Field::ClientReadOnly => unreachable!("a field of clients"),
             Field::Option(name) => word(&self.option(name)),

@@ -126,7 +126,9 @@ impl Run<'_> {
                 Ok(())
             }
             TmuxCommand::SendEnter(pane) => {
-                let found = self.pane(pane)?;
+                let Some(found) = self.server.find_pane(pane) else {
+                    return Ok(());
+                };
                 let pane = &self.server.sessions[found.session].panes[found.pane];
                 if !pane.dead && !pane.input_off && pane.modes == 0 {
                     self.programs.typed(pane.program.pid, b"\r");
