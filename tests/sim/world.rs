@@ -294,12 +294,20 @@ impl World {
         self.daemons.retain(|daemon| daemon.pulse.beats());
     }
 
-    /// Tells whether an agent of the item runs where nobody can reach it. Then its texts wait for a
-    /// person, who ends the one or the other (SP-7).
+    /// Tells whether the item's session is where nobody can reach it. Then its texts wait for a person,
+    /// who ends the one or the other (SP-7).
     ///
     /// Another tmux server has taken the socket of its own; or its own lost it before anybody learned
     /// which one it is, because the daemon died while it started the agent.
     pub(crate) async fn is_cut_off(&self, item: &WorkItemRef) -> bool {
+        let face = self.store.registry().latest_face(item).await.unwrap();
+        let session = face
+            .map(|face| face.session)
+            .filter(|session| session.status != SessionStatus::Closed);
+        let target = session.as_ref().and_then(|it| it.target.as_ref());
+        if target.is_some_and(|it| self.tmux.is_displaced(&self.socket(), it.server.pid)) {
+            return true;
+        }
         let agents = self.machine.agents();
         let name = item.to_string();
         let mut running = agents.values().filter(|agent| agent.ended.is_none());
@@ -309,8 +317,7 @@ impl World {
         match self.tmux.at_socket_of(agent.host) {
             Some(AtSocket::Another) => true,
             Some(AtSocket::Nobody) => {
-                let session = self.store.registry().latest_face(item).await.unwrap();
-                session.is_some_and(|face| face.session.status == SessionStatus::Spawning)
+                session.is_some_and(|session| session.status == SessionStatus::Spawning)
             }
             Some(AtSocket::Own) | None => false,
         }

@@ -245,6 +245,14 @@ impl FakeTmux {
         self.world().place(&Self::path(socket)).is_some()
     }
 
+    /// Tells whether this server lives, and another one listens at the socket.
+    pub(crate) fn is_displaced(&self, socket: &TmuxSocket, pid: i32) -> bool {
+        let world = self.world();
+        let lives = world.servers.iter().any(|it| it.alive && it.pid == pid);
+        let listening = world.place(&Self::path(socket));
+        lives && listening.is_some_and(|place| world.servers[place].pid != pid)
+    }
+
     /// Notes that the process of a pane has ended.
     pub(crate) fn program_ended(&self, pid: i32) {
         let mut world = self.world();
