@@ -23,7 +23,7 @@ fn refused(shown: &str) -> Said {
 
 fn looks_for_what_is_there() -> RunnerError {
     RunnerError::Changed {
-        detail: "process 43 runs in %2 of $1".to_owned(),
+        detail: "something else runs in %2 of $1".to_owned(),
     }
 }
 
