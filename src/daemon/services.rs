@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use super::host_id::{self, HostIdError};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, Routing, TemplateFile};
-use crate::dispatch::{Dispatcher, Parts, TmuxForHosts};
+use crate::dispatch::{Dispatcher, LOOK_AGAIN, Parts, TmuxForHosts};
 use crate::eventlog::{EventLog, Rotation};
 use crate::github::{Endpoint, GitHub, GitHubError, Limits, TokenSource};
 use crate::harness::Surroundings;
@@ -152,6 +152,7 @@ impl Services {
             program: own_program().map_err(ServiceError::OwnProgram)?,
             prompts: prompts(&config.routing),
             wake: Arc::clone(&self.wake),
+            look_again: LOOK_AGAIN,
         }))
     }
 

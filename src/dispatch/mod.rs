@@ -44,9 +44,8 @@ use crate::runner::{Machine, TmuxRunner, TmuxServer};
 use crate::store::{Claim, ClaimOwner, Deduper, Ledger, SessionRegistry, Store};
 use work::Worked;
 
-/// How long the dispatcher sleeps at most before it looks into the store again: another process may
-/// have accepted something, and nothing tells across processes.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a daemon's dispatcher sleeps at most before it looks into the store again.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long work under way may take to finish after the daemon was asked to stop.
 const FINISH: Duration = Duration::from_secs(20);
@@ -119,6 +118,9 @@ pub struct Parts<T, M> {
     pub prompts: Prompts,
     /// Rung after something was accepted in this process.
     pub wake: Arc<Notify>,
+    /// How long it sleeps at most before it looks into the store again: another process may have
+    /// accepted something, and nothing tells across processes.
+    pub look_again: Duration,
 }
 
 /// How the process in a pane reaches tmux.
@@ -145,6 +147,7 @@ struct Shared<T, M> {
     program: PathBuf,
     wake: Arc<Notify>,
     prompts: Prompts,
+    look_again: Duration,
 }
 
 impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
@@ -163,6 +166,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             program,
             prompts,
             wake,
+            look_again,
         } = parts;
         let shared = Shared {
             registry: store.registry(),
@@ -178,6 +182,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             program,
             wake,
             prompts,
+            look_again,
         };
         Self {
             shared: Arc::new(shared),
@@ -196,7 +201,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 Ok(pause) => pause,
                 Err(error) if error.is_transient() => {
                     tracing::warn!("{error}; tried again");
-                    LOOK_AGAIN
+                    self.shared.look_again
                 }
                 Err(error) => break Err(error),
             };
@@ -261,10 +266,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
             }
             let due = match looked {
                 Ok(due) => due.map(|due| Instant::now() + due),
-                Err(error) if Instant::now() + LOOK_AGAIN > until => break Err(error),
+                Err(error) if Instant::now() + self.shared.look_again > until => break Err(error),
                 Err(error) => {
                     tracing::warn!("{error}; tried again");
-                    Some(Instant::now() + LOOK_AGAIN)
+                    Some(Instant::now() + self.shared.look_again)
                 }
             };
             match due {
@@ -332,12 +337,14 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 .await?
             else {
                 let due = self.until_due().await?;
-                return Ok(due.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
+                return Ok(due
+                    .unwrap_or(self.shared.look_again)
+                    .min(self.shared.look_again));
             };
             self.begin(work, claim);
         }
         // What is due meanwhile has to wait for a place, and the end of a work is heard of.
-        Ok(LOOK_AGAIN)
+        Ok(self.shared.look_again)
     }
 
     async fn until_due(&self) -> Result<Option<Duration>, DispatchError> {

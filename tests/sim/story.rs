@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use the_loop::demo::github::Fault;
 use the_loop::model::WorkItemRef;
-use the_loop::store::QueueFilter;
+use the_loop::store::{QueueFilter, QueueRow};
 
 use crate::act::{Act, Command, perform};
 use crate::numbers::Numbers;
@@ -14,6 +14,8 @@ use crate::world::{Ingress, World};
 
 /// How long things happen, in milliseconds.
 const LENGTH: u64 = 60_000;
+/// How long a story goes on after the last of them, in milliseconds.
+const AFTER: i64 = 5_000;
 /// How long it may take until everything has come to rest.
 const REST: i64 = 40 * 60_000;
 /// How many items a story has at most.
@@ -131,14 +133,15 @@ pub(crate) async fn play(world: &mut World, numbers: &mut Numbers) -> Vec<Said> 
     let mut acts = plan(numbers, world.ingress).into_iter().peekable();
     let mut said = Vec::new();
     let wanted = if numbers.percent(30) { 2 } else { 1 };
-    let end = i64::try_from(LENGTH).unwrap() + 30_000;
-    while world.clock.elapsed_ms() < end {
+    let mut end = 0;
+    while acts.peek().is_some() || world.clock.elapsed_ms() < end {
         start_daemons(world, numbers, wanted);
         world.settle().await;
         let now = u64::try_from(world.clock.elapsed_ms()).unwrap();
         while let Some((_, act)) = acts.next_if(|(at, _)| *at <= now) {
             perform(world, act, &mut said).await;
             world.settle().await;
+            end = world.clock.elapsed_ms() + AFTER;
         }
         let next = acts
             .peek()
@@ -165,6 +168,19 @@ fn start_daemons(world: &mut World, numbers: &mut Numbers, wanted: usize) {
     }
 }
 
+/// The deliveries that still wait for more than a person.
+async fn left(world: &World) -> Vec<QueueRow> {
+    let queue = world.store.queue();
+    let mut left = queue.list(QueueFilter::Open, 100).await.unwrap();
+    for number in 1..=ITEMS {
+        let item = item(number);
+        if left.iter().any(|row| row.item == item) && world.is_cut_off(&item).await {
+            left.retain(|row| row.item != item);
+        }
+    }
+    left
+}
+
 async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
     world.machine.note("from here on nothing breaks");
     world.machine.heal();
@@ -186,24 +202,18 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
             world.start_daemon(None, own);
         }
         world.settle().await;
-        let queue = world.store.queue();
-        let mut left = queue.list(QueueFilter::Open, 100).await.unwrap();
-        for number in 1..=ITEMS {
-            let item = item(number);
-            if world.is_cut_off(&item).await {
-                left.retain(|row| row.item != item);
-            }
-        }
-        if left.is_empty() && world.has_read_everything() {
+        let is_late = world.clock.elapsed_ms() > until;
+        let is_read = world.has_read_everything();
+        if is_read && left(world).await.is_empty() {
             break;
         }
-        if world.clock.elapsed_ms() > until {
-            if left.is_empty() {
+        if is_late {
+            if !is_read {
                 world
                     .broken
                     .push("GitHub was not read to its end".to_owned());
             }
-            for row in left {
+            for row in left(world).await {
                 world.broken.push(format!(
                     "no rest: delivery {} of {} is {} {:?} {:?}, due {}",
                     row.delivery, row.item, row.state, row.reason, row.error, row.next_at

@@ -40,6 +40,10 @@ use crate::tmux::StoryTmux;
 /// The repository of every story.
 pub(crate) const REPO: &str = "demo/app";
 
+/// How long a dispatcher sleeps at most: longer than in life, as whatever is accepted wakes all of them,
+/// and a look that finds nothing is most of what a story takes.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// How a daemon learns what people do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ingress {
@@ -240,6 +244,7 @@ impl World {
             program: "/usr/bin/the-loop".into(),
             prompts: Prompts::new(None, None, InteractionMode::Cli),
             wake: Arc::clone(&self.wake),
+            look_again: LOOK_AGAIN,
         });
         let whole_cycles = Arc::clone(&self.whole_cycles);
         let task = tokio::spawn(async move {

@@ -180,6 +180,7 @@ impl World {
             program: "/nowhere/the-loop".into(),
             prompts: Prompts::default(),
             wake: Arc::new(Notify::new()),
+            look_again: LOOK_AGAIN,
         });
         let world = Self {
             folder,

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use the_loop::clock::SystemClock;
 use the_loop::config::{Config, Environment, InteractionMode};
-use the_loop::dispatch::{Dispatcher, Parts, TmuxForHosts};
+use the_loop::dispatch::{Dispatcher, LOOK_AGAIN, Parts, TmuxForHosts};
 use the_loop::eventlog::{self, EventLog, Filter, Record, Rotation};
 use the_loop::harness::Surroundings;
 use the_loop::model::{
@@ -141,6 +141,7 @@ impl<'a> Stage<'a> {
             program: BINARY.into(),
             prompts: Prompts::new(None, None, InteractionMode::Cli),
             wake: Arc::new(Notify::new()),
+            look_again: LOOK_AGAIN,
         });
         Self {
             scratch,
