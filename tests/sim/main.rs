@@ -161,7 +161,7 @@ fn a_seed_is_the_same_story_each_time() {
 
 /// Each fault that can be planted, how the promise that it breaks is told, and where to look first.
 const PLANTED: [(Planted, &str, u64); 9] = [
-    (Planted::NoTokens, "twice", 4),
+    (Planted::NoTokens, "twice", 11),
     (Planted::NoEnter, "lost", 15),
     (Planted::AnySession, "wrong session", 1),
     (Planted::LastFirst, "out of order", 5),
