@@ -11,7 +11,7 @@ use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
 use super::parse::said;
 use super::probe::{Company, Finding, Retained};
-use super::server::{Answer, TmuxServer};
+use super::server::{Answer, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
 
 /// What became of a name that was to be freed.
@@ -61,6 +61,11 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 _ => Cleared::Free,
             }),
             Finding::Live(_) => Ok(Cleared::LiveOccupant),
+            // Nobody was asked to clear it: its server had lost its socket in that moment.
+            Finding::Retained(_) if answer.reached_nobody() => Err(Unanswered::NoVerdict {
+                detail: answer.words,
+            }
+            .into()),
             Finding::Retained(_) => Ok(Cleared::Unclearable(complaint(&answer))),
             Finding::Unknown(why) => Err(why.into()),
         }

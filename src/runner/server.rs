@@ -61,6 +61,16 @@ impl Answer {
     pub fn came_too_early(&self) -> bool {
         self.status != 0 && self.output.is_empty() && self.listener == Listener::Present
     }
+
+    /// Tells whether no server took the commands: tmux's own words for a server that was not there, or
+    /// that ended before it did anything.
+    #[must_use]
+    pub fn reached_nobody(&self) -> bool {
+        self.listener == Listener::Absent
+            || self.words.starts_with("no server running on ")
+            || self.words.starts_with("error connecting to ")
+            || self.words.contains("server exited unexpectedly")
+    }
 }
 
 /// Who listens at a socket.

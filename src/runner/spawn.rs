@@ -17,7 +17,7 @@ use super::field::{Field, Marker, OptionName};
 use super::occupant::Occupant;
 use super::parse::{MADE, MadePane, fields_of, made};
 use super::probe::{Finding, Retained, TICK};
-use super::server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
+use super::server::{Answer, Invocation, Start, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, Renamed, TmuxRunner};
 
 /// What to start.
@@ -294,7 +294,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         }
         // A server ends with its last session, so clearing a name may take it away; another process
         // may have started its successor by now.
-        if answer.listener == Listener::Absent || found_no_server(&answer) {
+        if answer.reached_nobody() {
             return Ok(Attempt::ServerEnded(answer.words));
         }
         if answer.status == 0 {
@@ -382,12 +382,4 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             host: self.machine.identify(pane.pid),
         })
     }
-}
-
-/// tmux's own words for a server that was not there, or that ended before it did anything.
-fn found_no_server(answer: &Answer) -> bool {
-    let words = &answer.words;
-    words.starts_with("no server running on ")
-        || words.starts_with("error connecting to ")
-        || words.contains("server exited unexpectedly")
 }

@@ -58,6 +58,25 @@ async fn a_name_that_stays_taken_is_explained() {
 }
 
 #[tokio::test]
+async fn a_name_that_no_server_was_asked_to_free_is_not_unclearable() {
+    for unserved in [
+        complained("error connecting to /tmp/s (No such file or directory)"),
+        nobody_listens(),
+    ] {
+        let answers = [listed(&[ended_host()]), unserved, listed(&[ended_host()])];
+        let runner = runner(answers, Table::default().recording([ended()]));
+
+        let cleared = runner.clear(&address(), &open).await;
+
+        let unanswered = matches!(
+            cleared,
+            Err(RunnerError::Unanswered(Unanswered::NoVerdict { .. }))
+        );
+        assert!(unanswered, "{cleared:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_end_is_said_in_tmux_only_where_tmux_does_not_know_it() {
     let dead = Pane {
         dead: 1,
