@@ -6,6 +6,7 @@ use super::inputs::{self, Text};
 use super::records;
 use super::repo::{RepoCycle, StepError};
 use crate::eventlog::Decision;
+use crate::github::GitHubError;
 use crate::model::{Class, Edit, Event, EventKey, Source};
 use crate::routing::guard::{Verdict, judge};
 use crate::store::{Acceptance, Accepted, Arrival, ArrivalOutcome, Change, Disposition, ItemRow};
@@ -166,8 +167,12 @@ impl RepoCycle<'_> {
         };
         match self.ask(self.poller.github.last_edit(node_id)).await {
             Ok(edit) => Ok(edit),
-            // A wrong answer now would be kept; the list is read again instead, for a day.
-            Err(StepError::GitHub(source)) if source.is_transient() && !self.is_stale(text) => {
+            // A wrong answer now would be kept; the list is read again instead, for a day. A text that
+            // GitHub does not find is on the next list, or is gone from it.
+            Err(StepError::GitHub(source))
+                if (source.is_transient() || matches!(source, GitHubError::NotFound { .. }))
+                    && !self.is_stale(text) =>
+            {
                 Err(StepError::Editor {
                     node_id: node_id.to_owned(),
                     source,
