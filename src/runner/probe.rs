@@ -207,8 +207,9 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
 
     /// Decides about a session that is there.
     ///
-    /// A session made by us has a host's pane, and only that one can hold a harness. In any other
-    /// session each living pane may be one, unless the session is ours and its harness proved gone.
+    /// A session made by us has a host's pane, and only that one can hold a harness, wherever a person
+    /// has moved it. In any other session each living pane may be one, the recorded one before the one
+    /// in front, unless the session is ours and its harness proved gone.
     fn judge(&self, address: &Address, snapshot: Snapshot, panes: Vec<SeenPane>) -> Look {
         let mut hosted = false;
         for pane in &panes {
@@ -221,10 +222,20 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 return look;
             }
         }
+        let made_by = panes
+            .iter()
+            .find_map(|pane| self.machine.record(pane.owner.as_ref()?));
+        if let Some(record) = &made_by
+            && !hosted
+            && let Some(why) = self.runs_elsewhere(record)
+        {
+            return Look::Finding(Finding::Unknown(why));
+        }
+        let recorded = address.target.as_ref().map(|target| target.host.pid);
         let person = panes
             .iter()
-            .filter(|pane| !pane.dead && !hosted)
-            .max_by_key(|pane| pane.in_front);
+            .filter(|pane| !pane.dead && !hosted && made_by.is_none())
+            .max_by_key(|pane| (recorded.is_some() && pane.pid == recorded, pane.in_front));
         if let Some(pane) = person
             && !self.is_ours_and_over(address, pane)
         {
@@ -249,6 +260,16 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 company,
             }),
         ))
+    }
+
+    /// Tells what runs of a spawn whose host's pane is no longer in its session.
+    fn runs_elsewhere(&self, record: &Record) -> Option<Unanswered> {
+        let process = record.phase.harness().unwrap_or(record.host);
+        match self.machine.life(&record.boot, &process) {
+            Life::Gone => None,
+            Life::Running => Some(Unanswered::AgentOutlivesSession { harness: process }),
+            Life::Unknown => Some(Unanswered::Undecidable { process }),
+        }
     }
 
     fn hosts(&self, pane: &SeenPane) -> bool {

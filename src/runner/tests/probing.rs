@@ -54,6 +54,50 @@ async fn a_session_without_a_host_is_over_only_where_it_is_ours_and_its_agent_go
     }
 }
 
+#[tokio::test]
+async fn a_persons_pane_is_never_taken_for_the_agent_whose_pane_has_left_the_session() {
+    let nobody = Address {
+        target: None,
+        ..address()
+    };
+    let retained = Probe::Dead(Remains::Retained);
+    for address in [address(), nobody] {
+        let moved = Unanswered::AgentOutlivesSession {
+            harness: process(HARNESS),
+        };
+        for (phase, life, expected) in [
+            (running(), Life::Running, Probe::Unknown(moved)),
+            (running(), Life::Gone, retained.clone()),
+            (ended(), Life::Gone, retained.clone()),
+        ] {
+            let table = Table::default().with(HARNESS, life).recording([phase]);
+            let runner = runner([listed(&[Pane::of_person()])], table);
+
+            assert_eq!(runner.probe(&address).await, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_recorded_pane_of_an_adopted_session_is_its_agent_whichever_is_in_front() {
+    let its_own = Pane {
+        pid: HOST,
+        hosted: 0,
+        ..Pane::of_host()
+    };
+    for panes in [
+        [its_own.clone(), Pane::of_person()],
+        [Pane::of_person(), its_own],
+    ] {
+        let table = Table::default().with(HOST, Life::Running);
+        let runner = runner([listed(&panes)], table);
+
+        let occupant = runner.occupant(&adopted()).await.unwrap().unwrap();
+
+        assert_eq!(occupant.target.host, process(HOST));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_makes_no_socket_again_is_unknown_and_not_gone() {
     let runner = runner(
