@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use super::conclude::Conclusion;
+use super::conclude::{Conclusion, Step};
 use super::deliver::{Earlier, repeat_in};
 use super::error::WorkError;
 use super::fence::fence;
@@ -54,7 +54,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Entered::Gone => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
             }
-            Entered::GivenUp => Ok(Conclusion::held(HoldReason::NoAgent, LOOK_AGAIN_SOON)),
+            // It costs an attempt: programs that take turns in front would have it typed without end.
+            Entered::GivenUp => Ok(Conclusion::failed(
+                Step::Delivery,
+                "another program came in front before the text was sent",
+            )),
             Entered::NotYet(waits) => Ok(waits),
         }
     }

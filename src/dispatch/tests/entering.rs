@@ -197,9 +197,14 @@ async fn a_text_whose_enter_is_given_up_is_typed_again_and_marked() {
     world.work().await;
 
     let row = world.store.queue().get(delivery).await.unwrap().unwrap();
-    assert_eq!(row.reason.as_deref(), Some("no-agent"));
+    assert_eq!(row.state, DeliveryState::Pending);
+    assert_eq!(
+        row.error.as_deref(),
+        Some("another program came in front before the text was sent")
+    );
+    assert_eq!(row.attempts, 1, "whatever takes turns in front, it ends");
     assert_eq!(given_up.load(Ordering::SeqCst), 1);
-    world.pass(21);
+    world.pass(60);
     world.work().await;
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
     let typed = typed.lock().unwrap();
