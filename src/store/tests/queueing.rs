@@ -198,8 +198,8 @@ async fn only_what_is_dropped_is_said() {
         let dropped = deduper.drop_waiting(&claim, other, reason, say).await;
         dropped.unwrap();
         assert_eq!(world.state(other).await, Some(DeliveryState::Dropped));
+        assert_eq!(said.load(Ordering::Relaxed), 2);
     }
-    assert_eq!(said.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn a_claim_that_another_process_made_in_the_same_moment_is_no_failure() {
     // What another process does between finding and claiming, on a database that allows it.
     sqlx::query(
         "CREATE TRIGGER faster BEFORE UPDATE OF claim_token ON deliveries WHEN NEW.claim_lead = 1 \
-         BEGIN UPDATE deliveries SET claim_lead = 1 WHERE item_id = NEW.item_id AND id <> NEW.id; END",
+         BEGIN UPDATE deliveries SET state = 'claimed', claim_lead = 1, claim_token = 'x' WHERE item_id = NEW.item_id AND id <> NEW.id; END",
     )
     .execute(&mut *world.store.writing().await.unwrap())
     .await
