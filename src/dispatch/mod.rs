@@ -380,10 +380,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         Policy::from(&*self.config())
     }
 
-    fn prompts(&self) -> &Prompts {
-        &self.prompts
-    }
-
     fn harness(&self, name: &HarnessName) -> Result<Harness, HarnessError> {
         Harness::resolve(name, &self.config(), &self.around)
     }
