@@ -89,6 +89,44 @@ async fn a_store_is_at_rest_while_nobody_reads_or_writes() {
 }
 
 #[tokio::test]
+async fn a_store_with_one_reader_reads_one_thing_at_a_time() {
+    let world = World::new().await;
+    let clock = Arc::new(world.clock.clone());
+    let opened = Store::open_with(world.store.path(), "host-a", clock, Tuning::one_reader());
+    let store = opened.await.unwrap();
+    let _first = store.reading().await.unwrap();
+    let second = tokio::time::timeout(Duration::from_millis(100), store.reading());
+    assert!(second.await.is_err(), "it waits");
+}
+
+/// Refuses every use of the database.
+#[derive(Debug)]
+struct NobodysTurn;
+
+impl Turns for NobodysTurn {
+    fn wait(
+        &self,
+        _: Use,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send + '_>> {
+        Box::pin(async { Err(sqlx::Error::PoolTimedOut) })
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_used_in_turn_is_used_in_no_other_way() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let refused = world.store.in_turn(Arc::new(NobodysTurn));
+    let read = refused.ledger().item(&item("o/r#1")).await;
+    assert!(read.unwrap_err().is_transient());
+    let written = refused.record_host("box", "1.0").await;
+    assert!(written.unwrap_err().is_transient());
+    let accepted = refused.inbox().accept(&Acceptance::default()).await;
+    assert!(accepted.unwrap_err().is_transient());
+    assert!(world.store.ledger().item(&item("o/r#1")).await.is_ok());
+}
+
+#[tokio::test]
 async fn an_opened_database_is_durable_and_whole() {
     let world = World::new().await;
     let pragma = async |sql: &'static str| {
