@@ -185,11 +185,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .runner
             .deliver(address, &said, &fence(&self.deduper, claim))
             .await;
-        if outcome == Ok(DeliverOutcome::AlreadyDelivered) {
-            tracing::debug!(item = %claim.item.item, "an earlier paste had arrived after all");
-        }
         match outcome {
-            Ok(DeliverOutcome::Delivered | DeliverOutcome::AlreadyDelivered) => {
+            Ok(DeliverOutcome::Delivered) => self.submitted(claim, session, name, repeat).await,
+            Ok(DeliverOutcome::AlreadyDelivered) => {
+                tracing::debug!(item = %claim.item.item, "an earlier paste had arrived after all");
                 self.submitted(claim, session, name, repeat).await
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
@@ -229,7 +228,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         harness: &Harness,
         repeat: Repeat,
     ) -> Result<Result<Message, Conclusion>, WorkError> {
-        let text = self.prompts().message(
+        let text = self.prompts.message(
             &claim.item.item,
             &claim.first().event,
             &claim.others(),

@@ -47,6 +47,9 @@ use work::Worked;
 /// How long a daemon's dispatcher sleeps at most before it looks into the store again.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a one-shot run sleeps at least before it looks at what is due.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+
 /// How long work under way may take to finish after the daemon was asked to stop.
 const FINISH: Duration = Duration::from_secs(20);
 
@@ -264,23 +267,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Dispatcher<T, M> {
                 tally.count(ended);
                 continue;
             }
-            let due = match looked {
-                Ok(due) => due.map(|due| Instant::now() + due),
-                Err(error) if Instant::now() + self.shared.look_again > until => break Err(error),
-                Err(error) => {
-                    tracing::warn!("{error}; tried again");
-                    Some(Instant::now() + self.shared.look_again)
-                }
+            let (pause, found) = match looked {
+                Ok(due) => (due, Ok(())),
+                Err(error) => (Some(self.shared.look_again), Err(error)),
             };
-            match due {
-                Some(due) if due <= until && !stop.is_cancelled() => {
-                    let at_least = Instant::now() + Duration::from_millis(5);
+            match pause {
+                Some(pause) if Instant::now() + pause <= until && !stop.is_cancelled() => {
+                    if let Err(error) = found {
+                        tracing::warn!("{error}; tried again");
+                    }
                     tokio::select! {
                         () = stop.cancelled() => {}
-                        () = tokio::time::sleep_until(due.max(at_least)) => {}
+                        () = tokio::time::sleep(pause.max(SHORTEST_PAUSE)) => {}
                     }
                 }
-                _ => break Ok(()),
+                _ => break found,
             }
         };
         self.finish(&mut work, &mut tally).await;
@@ -385,10 +386,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     fn policy(&self) -> Policy {
         Policy::from(&*self.config())
-    }
-
-    fn prompts(&self) -> &Prompts {
-        &self.prompts
     }
 
     fn harness(&self, name: &HarnessName) -> Result<Harness, HarnessError> {

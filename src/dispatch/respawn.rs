@@ -157,7 +157,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         } = respawn;
         let owner = OwnerId::mint();
         let boot = claim.message();
-        let text = self.prompts().message(
+        let text = self.prompts.message(
             &claim.item.item,
             &claim.first().event,
             &claim.others(),

@@ -65,7 +65,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         };
         let session = self.registry.begin_spawn(claim, &session).await?;
         let first = &claim.first().event;
-        let text = self.prompts().spawn(
+        let text = self.prompts.spawn(
             &claim.item.item,
             first,
             &claim.others(),

@@ -108,3 +108,30 @@ impl FromStr for ControlCommand {
             .ok_or(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_started_by_a_start_and_by_a_resume() {
+        let started = ControlCommand::ALL.map(ControlCommand::means_started);
+        assert_eq!(started, [true, false, false, true]);
+    }
+
+    #[test]
+    fn an_operator_types_the_words_that_a_comment_says() {
+        let close = OperatorCommand::Close {
+            tmux: TmuxFate::Keep,
+        };
+        for (command, word) in [
+            (OperatorCommand::Start, "start"),
+            (OperatorCommand::Stop, "stop"),
+            (OperatorCommand::Pause, "pause"),
+            (OperatorCommand::Resume, "resume"),
+            (close, "close"),
+        ] {
+            assert_eq!(command.to_string(), word);
+        }
+    }
+}

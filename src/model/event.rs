@@ -160,12 +160,6 @@ impl EventKey {
     }
 }
 
-impl fmt::Display for EventKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// Returns the version of a text object: the first 16 hex digits of the SHA-256 of its state and its
 /// LF-normalised body.
 ///
@@ -328,5 +322,25 @@ mod tests {
             "github.com:issue_comment:2451@0011223344556677"
         );
         assert_eq!(key.object(), "github.com:issue_comment:2451");
+        assert_eq!(key.number(), Some(2451));
+        let unnumbered = EventKey::new("github.com", EventKind::Armed, "octo/app#15", "1");
+        assert_eq!(unnumbered.number(), None);
+    }
+
+    #[test]
+    fn a_text_is_somebodys_and_a_verdict_is_of_ci() {
+        for (kind, is_text, is_ci) in [
+            (EventKind::IssueComment, true, false),
+            (EventKind::Review, true, false),
+            (EventKind::ReviewComment, true, false),
+            (EventKind::WorkflowRun, false, true),
+            (EventKind::CheckRun, false, true),
+            (EventKind::Status, false, true),
+            (EventKind::Armed, false, false),
+            (EventKind::Closed, false, false),
+            (EventKind::Command, false, false),
+        ] {
+            assert_eq!((kind.is_text(), kind.is_ci()), (is_text, is_ci), "{kind}");
+        }
     }
 }

@@ -294,6 +294,7 @@ mod tests {
         );
         assert!("code:".parse::<Ending>().is_err());
         assert!("code:x".parse::<Ending>().is_err());
+        assert!("ended".parse::<Ending>().is_err());
     }
 
     #[test]

@@ -26,3 +26,13 @@ impl fmt::Display for ProcessId {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BootId(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_the_pid() {
+        assert_eq!(ProcessId { pid: 41, start: 7 }.to_string(), "41");
+    }
+}

@@ -174,3 +174,36 @@ impl From<RepoRef> for String {
         repo.to_string()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repo(text: &str) -> RepoRef {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_repository_is_its_host_its_owner_and_its_name_in_any_case() {
+        let app = repo("octo/app");
+        assert_eq!(app, repo("Octo/App"));
+        assert_eq!(repo("GHE.example/Octo/App").key(), "ghe.example/octo/app");
+        for other in ["ghe.example/octo/app", "other/app", "octo/other"] {
+            assert_ne!(app, repo(other));
+            assert_ne!(app.key(), repo(other).key());
+        }
+    }
+
+    #[test]
+    fn a_name_has_characters_that_github_gives() {
+        let longest = "a".repeat(100);
+        for name in ["a", "A.b_c-9", "...", longest.as_str()] {
+            assert!(RepoRef::new(DEFAULT_HOST, "octo", name).is_ok(), "{name}");
+        }
+        let too_long = "a".repeat(101);
+        for name in ["", ".", "..", "a b", "a/b", "é", too_long.as_str()] {
+            assert!(RepoRef::new(DEFAULT_HOST, "octo", name).is_err(), "{name}");
+            assert!(RepoRef::new(DEFAULT_HOST, name, "app").is_err(), "{name}");
+        }
+    }
+}

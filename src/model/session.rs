@@ -219,12 +219,6 @@ impl SessionStatus {
     }
 }
 
-impl fmt::Display for SessionStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl FromStr for SessionStatus {
     type Err = BadId;
 
@@ -316,6 +310,46 @@ mod tests {
         }
         assert!("$12".parse::<TmuxSessionId>().is_ok());
         assert!("%12".parse::<TmuxSessionId>().is_err());
+    }
+
+    #[test]
+    fn a_place_is_a_pane_of_a_session_of_a_server_of_a_boot() {
+        let process = ProcessId { pid: 40, start: 7 };
+        let here = TmuxTarget {
+            socket: TmuxSocket::Default,
+            server: process,
+            session_id: "$1".parse().unwrap(),
+            pane: "%1".parse().unwrap(),
+            host: process,
+            harness: process,
+            boot: BootId("b".to_owned()),
+        };
+        let other = ProcessId { pid: 41, start: 7 };
+        let another_agent = TmuxTarget {
+            host: other,
+            harness: other,
+            ..here.clone()
+        };
+        assert!(here.is_same_place(&another_agent));
+        let server = TmuxTarget {
+            server: other,
+            ..here.clone()
+        };
+        let session = TmuxTarget {
+            session_id: "$2".parse().unwrap(),
+            ..here.clone()
+        };
+        let pane = TmuxTarget {
+            pane: "%2".parse().unwrap(),
+            ..here.clone()
+        };
+        let boot = TmuxTarget {
+            boot: BootId("c".to_owned()),
+            ..here.clone()
+        };
+        for elsewhere in [server, session, pane, boot] {
+            assert!(!here.is_same_place(&elsewhere), "{elsewhere:?}");
+        }
     }
 
     #[test]

@@ -316,6 +316,19 @@ mod tests {
             item(&long).session_name(),
             Err(RefError::TooLong { .. })
         ));
+        // `github-`, the owner, `--`, the name with two bytes for a dot, and `-1`.
+        let owner = "o".repeat(100);
+        let of = |dots: usize| format!("{owner}/{}{}#1", "r".repeat(100 - dots), ".".repeat(dots));
+        assert_eq!(session(&of(29)).len(), "loop-".len() + MAX_SLUG);
+        assert!(item(&of(30)).session_name().is_err());
+    }
+
+    #[test]
+    fn a_ref_without_a_host_is_meant_on_the_one_github() {
+        let meant = item("octo/app#15").meant_on("ghe.example");
+        assert_eq!(meant, item("github:ghe.example/octo/app#15"));
+        let named = item("github:other.example/octo/app#15");
+        assert_eq!(named.clone().meant_on("ghe.example"), named);
     }
 
     fn any_item() -> impl Strategy<Value = WorkItemRef> {

@@ -202,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn a_process_table_is_that_of_a_boot() {
+        let BootId(boot) = boot_id();
+        let expected = match system::pid_namespace() {
+            Some(namespace) => format!("{boot} {namespace}"),
+            None => boot,
+        };
+        assert_eq!(process_table(), expected);
+    }
+
+    #[test]
     fn pids_that_are_never_ours_are_nobody() {
         for pid in [1, 0, -1, i32::MIN] {
             assert_eq!(identify(pid), None);

@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::identity::{Found, Life, Look, State, life};
+use super::signal::checked;
 use crate::model::ProcessId;
 
 /// One line of `/proc/<pid>/stat`, as far as it is used.
@@ -20,7 +21,15 @@ pub(super) struct Stat {
 }
 
 pub(super) fn look(pid: i32) -> Found {
-    match fs::read(format!("/proc/{pid}/stat")) {
+    found(fs::read(format!("/proc/{pid}/stat")), || {
+        fs::exists("/proc/self/stat").unwrap_or(false)
+    })
+}
+
+/// Tells what it means that a process's line could be read, or not; a missing process is told from a
+/// `/proc` that is not there at all.
+fn found(line: io::Result<Vec<u8>>, proc_answers: impl FnOnce() -> bool) -> Found {
+    match line {
         Ok(line) => parse_stat(&line).map_or(Found::Silence, |stat| Found::Process(stat.look)),
         Err(error) if says_no_such_process(&error) && proc_answers() => Found::Nothing,
         Err(_) => Found::Silence,
@@ -58,9 +67,7 @@ pub(super) async fn notified(process: &ProcessId) {
 
 /// Opens the process itself; none when the pid belongs to no process or to a later one.
 fn open_verified(process: &ProcessId) -> Option<OwnedFd> {
-    let pid = Some(process.pid)
-        .filter(|pid| *pid > 1)
-        .and_then(Pid::from_raw)?;
+    let pid = checked(process.pid).ok()?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     // In this order: what was opened cannot be replaced any more, so its name can be compared.
     (life(process) == Life::Running).then_some(pidfd)
@@ -94,14 +101,12 @@ fn says_no_such_process(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Tells a missing process from a `/proc` that is not there at all.
-fn proc_answers() -> bool {
-    fs::exists("/proc/self/stat").unwrap_or(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::child::testing::Sleeper;
+    use crate::process::identity::identify;
+    use crate::process::signal::{Signal, signal};
 
     #[test]
     fn a_program_name_cannot_shift_the_fields() {
@@ -111,6 +116,45 @@ mod tests {
         assert_eq!(stat.look.state, State::Stopped);
         assert_eq!((stat.parent, stat.session), (7, 9));
         assert_eq!(stat.look.start, 25);
+    }
+
+    #[test]
+    fn only_a_proc_that_answers_can_say_that_a_process_is_missing() {
+        let failed = |errno: rustix::io::Errno| Err(io::Error::from(errno));
+        let missing = || failed(rustix::io::Errno::NOENT);
+        assert_eq!(found(missing(), || true), Found::Nothing);
+        assert_eq!(found(missing(), || false), Found::Silence);
+        let ended_meanwhile = failed(rustix::io::Errno::SRCH);
+        assert_eq!(found(ended_meanwhile, || true), Found::Nothing);
+        let too_many_files = failed(rustix::io::Errno::MFILE);
+        assert_eq!(found(too_many_files, || true), Found::Silence);
+        assert_eq!(found(Ok(b"42 (a".to_vec()), || true), Found::Silence);
+    }
+
+    #[test]
+    fn the_kernel_names_the_boot_and_the_namespace() {
+        use std::os::unix::fs::MetadataExt;
+
+        assert!(uuid::Uuid::parse_str(&boot_id().unwrap()).is_ok());
+        let inode = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+        assert_eq!(pid_namespace().unwrap(), format!("pid:[{inode}]"));
+    }
+
+    #[tokio::test]
+    async fn the_kernel_gives_notice_of_an_end_and_not_before() {
+        let sleeper = Sleeper::start();
+        let id = identify(sleeper.pid()).unwrap();
+        let mut notice = std::pin::pin!(notified(&id));
+        let is_given = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(notice.as_mut().poll(context).is_ready())
+        });
+        assert!(!is_given.await);
+        signal(&id, Signal::Kill).unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(5), notice)
+            .await
+            .unwrap();
+        assert_eq!(life(&id), Life::Gone);
+        notified(&id).await;
     }
 
     #[test]

@@ -75,7 +75,14 @@ pub enum SignalError {
 /// [`SignalError::Gone`] when it has ended; the other variants mean that it may still run.
 pub fn signal(process: &ProcessId, signal: Signal) -> Result<(), SignalError> {
     let target = checked(process.pid)?;
-    send(process, target, signal)
+    #[cfg(target_os = "linux")]
+    if let Some(sent) = by_descriptor(process, target, signal) {
+        return sent;
+    }
+    // The check and the signal are two steps here.
+    verified(process)?;
+    rustix::process::kill_process(target, signal.native())
+        .map_err(|errno| refusal(process.pid, errno))
 }
 
 /// Sends a signal to every process of a group that this program made.
@@ -92,32 +99,24 @@ pub fn signal_group(group: i32, signal: Signal) -> Result<(), SignalError> {
         .map_err(|errno| refusal(group, errno))
 }
 
+/// Signals the process by a descriptor of it; none in a sandbox or under a kernel that gives none.
 #[cfg(target_os = "linux")]
-fn send(process: &ProcessId, target: Pid, signal: Signal) -> Result<(), SignalError> {
+fn by_descriptor(
+    process: &ProcessId,
+    target: Pid,
+    signal: Signal,
+) -> Option<Result<(), SignalError>> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let pidfd = match pidfd_open(target, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
-        // A sandbox or a kernel without pidfds: the check and the signal are two steps then.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            verified(process)?;
-            return kill(process.pid, target, signal);
-        }
-        Err(errno) => return Err(refusal(process.pid, errno)),
+        Err(Errno::NOSYS | Errno::PERM) => return None,
+        Err(errno) => return Some(Err(refusal(process.pid, errno))),
     };
     // Opened first, compared second: what is open cannot be replaced.
-    verified(process)?;
-    pidfd_send_signal(pidfd, signal.native()).map_err(|errno| refusal(process.pid, errno))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn send(process: &ProcessId, target: Pid, signal: Signal) -> Result<(), SignalError> {
-    verified(process)?;
-    kill(process.pid, target, signal)
-}
-
-fn kill(pid: i32, target: Pid, signal: Signal) -> Result<(), SignalError> {
-    rustix::process::kill_process(target, signal.native()).map_err(|errno| refusal(pid, errno))
+    Some(verified(process).and_then(|()| {
+        pidfd_send_signal(pidfd, signal.native()).map_err(|errno| refusal(process.pid, errno))
+    }))
 }
 
 fn verified(process: &ProcessId) -> Result<(), SignalError> {
@@ -131,7 +130,8 @@ fn verified(process: &ProcessId) -> Result<(), SignalError> {
     }
 }
 
-fn checked(pid: i32) -> Result<Pid, SignalError> {
+/// Returns the number of one process; none of everybody's, nobody's or the system's first.
+pub(super) fn checked(pid: i32) -> Result<Pid, SignalError> {
     // In this order: a negative number is a programming error to `from_raw`.
     Some(pid)
         .filter(|pid| *pid > 1)

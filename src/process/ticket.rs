@@ -110,7 +110,9 @@ pub enum TicketState {
 pub fn issue(paths: &HostPaths, ticket: &Ticket, prompt: &str) -> Result<(), TicketError> {
     make_folder(paths.dir())?;
     if state(paths)? != TicketState::Absent {
-        return Err(already_issued(paths));
+        return Err(TicketError::AlreadyIssued {
+            path: paths.dir().to_owned(),
+        });
     }
     if ticket.prompt == PromptPassing::LastArgument {
         write_private(&paths.prompt(), prompt.as_bytes())?;
@@ -123,11 +125,8 @@ pub fn issue(paths: &HostPaths, ticket: &Ticket, prompt: &str) -> Result<(), Tic
     // A link, unlike a rename, never replaces a ticket that appeared meanwhile.
     let linked = fs::hard_link(&draft, paths.ticket());
     fs::remove_file(&draft).map_err(io_error("removing the draft", &draft))?;
-    match linked {
-        Ok(()) => sync_folder(paths.dir()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(already_issued(paths)),
-        Err(error) => Err(io_error("issuing the ticket", &paths.ticket())(error)),
-    }
+    linked.map_err(io_error("issuing the ticket", &paths.ticket()))?;
+    sync_folder(paths.dir())
 }
 
 /// Gives a ticket up, unless the host has it.
@@ -314,12 +313,8 @@ pub(crate) fn empty(settled: &Path) {
 
 fn write_draft(path: &Path, bytes: &[u8]) -> Result<PathBuf, TicketError> {
     let draft = path.with_extension("new");
-    match fs::remove_file(&draft) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(io_error("removing the draft", &draft)(error));
-        }
-        Ok(()) | Err(_) => {}
-    }
+    // What cannot be removed cannot be created anew either.
+    fs::remove_file(&draft).ok();
     let write = || -> io::Result<()> {
         let mut options = OpenOptions::new();
         let mut file = options
@@ -356,12 +351,6 @@ fn sync_folder(dir: &Path) -> Result<(), TicketError> {
     File::open(dir)
         .and_then(|folder| folder.sync_all())
         .map_err(io_error("syncing", dir))
-}
-
-fn already_issued(paths: &HostPaths) -> TicketError {
-    TicketError::AlreadyIssued {
-        path: paths.dir().to_owned(),
-    }
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TicketError + use<> {

@@ -186,3 +186,58 @@ fn removing_leaves_nothing_and_can_be_repeated() {
     assert!(!paths.dir().exists());
     remove(&paths).unwrap();
 }
+
+#[test]
+fn a_failure_proves_nothing_of_a_ticket() {
+    let Spawn {
+        _root,
+        paths,
+        ticket,
+    } = spawn();
+    issue(&paths, &ticket, "").unwrap();
+    fs::create_dir(paths.revoked()).unwrap();
+    assert!(revoke(&paths).is_err(), "it could not be moved");
+    assert_eq!(state(&paths).unwrap(), TicketState::Open);
+
+    fs::remove_dir_all(paths.dir()).unwrap();
+    fs::write(paths.dir(), "no folder").unwrap();
+    assert!(state(&paths).is_err());
+}
+
+#[test]
+fn a_link_in_place_of_a_record_is_refused() {
+    let Spawn { _root, paths, .. } = spawn();
+    make_folder(paths.dir()).unwrap();
+    std::os::unix::fs::symlink("/dev/null", paths.record()).unwrap();
+    assert!(matches!(record(&paths), Err(TicketError::Io { .. })));
+}
+
+#[test]
+fn what_hinders_a_folder_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let endless = root.path().join("run").join("x".repeat(300));
+    let refused = make_folder(&endless).unwrap_err();
+    assert!(
+        matches!(refused, TicketError::Io { doing, .. } if doing == "creating"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn spawns_are_listed_by_their_folders() {
+    let Spawn {
+        _root: root,
+        paths,
+        ticket,
+    } = spawn();
+    let state_root = root.path();
+    assert_eq!(all(state_root).unwrap(), []);
+    issue(&paths, &ticket, "").unwrap();
+    fs::write(HostPaths::all(state_root).join("somebody's"), "").unwrap();
+    assert_eq!(all(state_root).unwrap(), [ticket.owner]);
+
+    fs::remove_dir_all(HostPaths::all(state_root)).unwrap();
+    fs::write(HostPaths::all(state_root), "no folder").unwrap();
+    assert!(all(state_root).is_err());
+    assert!(remove(&paths).is_err());
+}

@@ -170,6 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_that_becomes_two_in_lower_case_counts_as_both() {
+        let words = |phrase: &str| ControlWords {
+            keywords: [(Start, phrase.to_owned())].into(),
+            require_start: true,
+        };
+        assert_eq!(parse("İŞ", &words("İş")), Words::One(Start));
+        assert_eq!(parse("İŞ", &words("iş")), Words::None);
+    }
+
+    #[test]
     fn one_phrase_for_two_commands_is_never_obeyed() {
         let words = ControlWords {
             keywords: [(Start, "go".to_owned()), (Stop, "GO".to_owned())].into(),

@@ -176,5 +176,19 @@ mod tests {
         assert_eq!(never.concern("agent: go", ["bug"]), Concern::None);
         assert_eq!(always.concern("agent: go", []), Concern::Armed);
         assert!(!never.spawns() && labeled.spawns() && always.spawns());
+        assert_eq!(never.required_label("go"), Some("go"));
+        assert_eq!(labeled.required_label("go"), Some("go"));
+        assert_eq!(always.required_label("go"), None);
+    }
+
+    #[test]
+    fn an_item_waits_for_a_start_where_a_start_can_be_said_and_is_asked_for() {
+        let waits = |control| Policy::new([], SpawnPolicy::Always, control).requires_start();
+        assert!(waits(Some(ControlWords::default())));
+        assert!(!waits(Some(ControlWords {
+            require_start: false,
+            ..ControlWords::default()
+        })));
+        assert!(!waits(None));
     }
 }

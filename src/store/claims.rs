@@ -243,7 +243,6 @@ async fn claim_waiting(store: &Store, owner: &ClaimOwner, wanted: Wanted) -> Res
         .await
         .map_err(Fault::from);
     match claimed {
-        Ok(done) if done.rows_affected() == 0 => Ok(Tried::Nothing),
         Ok(_) => read_or_put_aside(store, &mut conn, token).await,
         Err(fault) if fault.is_unique_violation() => Ok(Tried::Nothing),
         Err(fault) => Err(fault),
@@ -326,7 +325,7 @@ async fn read_or_put_aside(
 ) -> Result<Tried, Fault> {
     match claim::read(conn, &token).await {
         Ok(Some(claim)) => Ok(Tried::Claimed(Box::new(claim))),
-        // A database that looks at each row anew skips one that was dropped in this moment, and claims
+        // Somebody else was faster. Or a database that looks at each row anew skips one that was dropped in this moment, and claims
         // the rest of its review: without a lead, that is nobody's.
         Ok(None) => {
             sqlx::query(

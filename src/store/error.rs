@@ -256,3 +256,29 @@ pub(super) fn explain_sql(error: sqlx::Error, path: PathBuf, doing: &'static str
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::ConnectOptions;
+    use sqlx::sqlite::SqliteConnectOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_does_not_come_free_is_a_lock() {
+        let error = explain_sql(sqlx::Error::PoolTimedOut, "loop.db".into(), "reading");
+        assert!(error.is_transient(), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_database_that_may_not_be_written_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop.db");
+        std::fs::write(&path, "").unwrap();
+        let options = SqliteConnectOptions::new().filename(&path).read_only(true);
+        let mut conn = options.connect().await.unwrap();
+        let refused = sqlx::query("CREATE TABLE t (x)").execute(&mut conn).await;
+        let error = explain_sql(refused.unwrap_err(), path, "writing");
+        assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
+    }
+}

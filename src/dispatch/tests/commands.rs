@@ -59,7 +59,7 @@ async fn a_command_changes_the_session_only_where_it_makes_a_difference() {
     ] {
         let world = World::new().await;
         session_that_is(&world, before).await;
-        let what = format!("{} {:?} when {before}", command.body, command.detail);
+        let what = format!("{} {:?} when {before:?}", command.body, command.detail);
         let via = match command.kind {
             EventKind::Command => "cli",
             _ => "comment",

@@ -1,6 +1,9 @@
 //! When attempts are spent, and what is known then.
 
+use super::pace::takes_everything;
 use super::*;
+use crate::model::HoldReason;
+use crate::store::{Intent, Release};
 
 #[tokio::test]
 async fn a_run_counts_by_itself_what_it_delivered_and_what_failed() {
@@ -40,6 +43,8 @@ async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_an
 
         assert_eq!(world.state(delivery).await, DeliveryState::Pending);
         assert_eq!(world.attempts(delivery).await, 1);
+        let due = world.store.deduper().next_due().await.unwrap();
+        assert_eq!(due, Some(start() + TimeDelta::seconds(21)), "its life ends");
         world.pass(21);
         let shown = session.clone();
         world.tmux(move |call| {
@@ -48,6 +53,9 @@ async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_an
         });
         world.work().await;
         assert_eq!(world.state(delivery).await, end);
+        for said in world.records(&["dispatch.succeeded"]) {
+            assert_eq!(said.fields.get("possible_repeat"), Some(&json!("no")));
+        }
         let row = world.store.queue().get(delivery).await.unwrap().unwrap();
         let error = row.error.unwrap();
         assert!(error.contains("did not answer"), "the cause stays: {error}");
@@ -106,14 +114,14 @@ async fn a_silent_tmux_costs_a_first_spawn_no_attempt() {
 
 #[tokio::test]
 async fn a_text_that_the_last_attempt_typed_is_told_again_when_its_agent_has_ended() {
-    for typed in [true, false] {
+    for (typed, retries) in [(true, 1), (true, 2), (false, 1)] {
         let world = World::new().await;
-        world.configure(&json!({ "polling.maxRetries": 1 }));
+        world.configure(&json!({ "polling.maxRetries": retries }));
         let session = world.active_session(Agent::Gone).await;
-        world.comment(ITEM, 1).await;
+        let delivery = world.comment(ITEM, 1).await;
         world.tmux(timed_out);
         world.work().await;
-        world.pass(21);
+        world.pass(60);
         world.tmux(move |call| match &call.commands[..] {
             [TmuxCommand::DisplayMessage { .. }] => token(&session, if typed { "1" } else { "" }),
             _ => no_server(call),
@@ -123,5 +131,76 @@ async fn a_text_that_the_last_attempt_typed_is_told_again_when_its_agent_has_end
 
         let has_begun = world.folder.path().join("run").exists();
         assert_eq!(has_begun, typed, "a respawn");
+        assert_eq!(world.attempts(delivery).await, retries, "the last is one");
+    }
+}
+
+impl World {
+    /// Leaves a paste behind that is in tmux's hands until then, by a process that died, and a claim that
+    /// was given back like this.
+    async fn paste_and_die(&self, owner: &OwnerId, until: DateTime<Utc>, release: Option<Release>) {
+        let claim = self.claim_and_die().await;
+        let intent = Intent {
+            owner: owner.clone(),
+            expires_at: until,
+        };
+        let deduper = self.store.deduper();
+        deduper.store_intent(&claim, &intent).await.unwrap();
+        if let Some(release) = release {
+            deduper.release(&claim, release).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_paste_that_may_still_arrive_is_sent_again_on_its_budget_and_else_waited_for() {
+    for (retries, seconds, end) in [
+        (2, 60, DeliveryState::Delivered),
+        (1, 60, DeliveryState::Held),
+        (1, 0, DeliveryState::Held),
+        (1, -1, DeliveryState::Delivered),
+    ] {
+        let world = World::new().await;
+        world.configure(&json!({ "polling.maxRetries": retries }));
+        let session = world.active_session(Agent::Runs).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let until = start() + TimeDelta::seconds(seconds);
+        world.paste_and_die(&session.owner, until, None).await;
+        world.tmux(takes_everything(session));
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, end, "{retries} {seconds}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_was_typed_when_it_was_looked_at_last_is_told_again_though_its_attempts_are_spent()
+ {
+    let held = |reason| Release::Held {
+        reason,
+        look_again_at: start(),
+    };
+    for (release, respawned) in [
+        (held(HoldReason::Unsent), true),
+        (held(HoldReason::AgentOutlivesSession), true),
+        (Release::Retry { at: start() }, false),
+    ] {
+        let world = World::new().await;
+        world.configure(&json!({ "polling.maxRetries": 1 }));
+        let session = world.active_session(Agent::Gone).await;
+        world.comment(ITEM, 1).await;
+        let expired = start() - TimeDelta::seconds(1);
+        world
+            .paste_and_die(&session.owner, expired, Some(release))
+            .await;
+
+        world.work().await;
+
+        assert_eq!(
+            world.folder.path().join("run").exists(),
+            respawned,
+            "a respawn"
+        );
     }
 }

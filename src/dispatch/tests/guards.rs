@@ -191,3 +191,22 @@ async fn what_is_not_heard_ends_no_spawn_of_another() {
     assert_eq!(world.state(delivery).await, DeliveryState::Dropped);
     assert_eq!(world.session().await.unwrap().owner, session.owner);
 }
+
+#[tokio::test]
+async fn who_may_speak_is_asked_again_also_where_a_start_is_asked_for() {
+    let world = World::new().await;
+    world.configure(&json!({ "routing.control.requireStartCommand": true }));
+    world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    world.configure(&json!({
+        "routing.control.requireStartCommand": true,
+        "routing.authorizedUsers": ["eve"],
+    }));
+
+    world.work().await;
+
+    assert_eq!(
+        ended_as(&world, delivery).await,
+        dropped("unauthorized-actor")
+    );
+}

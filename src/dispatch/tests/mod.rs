@@ -41,7 +41,7 @@ use crate::runner::{
 };
 use crate::store::{
     Acceptance, Arming, Arrival, ArrivalOutcome, Disposition, ItemSighting, NewSession, Registered,
-    SessionChange, Settlement, Track,
+    SessionChange, Settlement, Track, Tuning,
 };
 
 const ITEM: &str = "github:o/r#1";
@@ -139,13 +139,16 @@ fn config(folder: &TempDir, change: &serde_json::Value) -> Config {
 
 impl World {
     async fn new() -> Self {
+        Self::with(Tuning::default()).await
+    }
+
+    async fn with(tuning: Tuning) -> Self {
         let folder = TempDir::new().unwrap();
         let clock = ManualClock::starting_at(start());
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let path = folder.path().join("loop.db");
-        let store = Store::open(&path, "host-a", Arc::clone(&shared))
-            .await
-            .unwrap();
+        let opened = Store::open_with(&path, "host-a", Arc::clone(&shared), tuning);
+        let store = opened.await.unwrap();
         let tmux: Arc<Mutex<Script>> = Arc::new(Mutex::new(Box::new(no_server)));
         let (publish, config) = watch::channel(Arc::new(config(&folder, &json!({}))));
         let records: Arc<Mutex<Vec<Record>>> = Arc::default();

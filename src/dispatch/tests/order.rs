@@ -78,6 +78,8 @@ async fn work_that_makes_way_for_a_command_says_so() {
     world.dispatcher.shared.work(Arc::new(claim)).await;
 
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert!(row.next_at > start(), "the command is looked at before");
     let held = world.records(&["dispatch.held"]);
     assert_eq!(held.len(), 1, "{held:?}");
     assert_eq!(held[0].text("reason"), Some("making-way"));

@@ -3,6 +3,19 @@
 use super::*;
 use crate::store::Release;
 
+impl World {
+    /// Lets time go on by itself, a hundred times as fast.
+    fn ticking(&self) -> tokio::task::JoinHandle<()> {
+        let clock = self.clock.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                clock.advance(TimeDelta::milliseconds(500));
+            }
+        })
+    }
+}
+
 #[tokio::test]
 async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
     let world = World::new().await;
@@ -11,14 +24,7 @@ async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
     let pause = SessionChange::Pause(session.id);
     world.pass(1);
     world.change(pause).await;
-    let clock = world.clock.clone();
-    // Time goes on by itself, a hundred times as fast.
-    let ticking = tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            clock.advance(TimeDelta::milliseconds(500));
-        }
-    });
+    let ticking = world.ticking();
     let stop = CancellationToken::new();
 
     let drained = world
@@ -31,6 +37,75 @@ async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
 
     ticking.abort();
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
+}
+
+#[tokio::test]
+async fn a_one_shot_run_ends_while_a_text_waits_for_a_person_who_scrolls() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let scrolls = move |call: &Invocation| {
+        if is_paste(call) {
+            let (owner, host) = (&session.owner, own().pid);
+            return said(format!("loop-refused|$3|{owner}|{host}|0|0|1|0||\n"));
+        }
+        token(&session, "")
+    };
+    world.tmux(scrolls);
+    let ticking = world.ticking();
+    let stop = CancellationToken::new();
+
+    let drained = world
+        .dispatcher
+        .drain_within(Duration::from_millis(500), &stop);
+    tokio::time::timeout(Duration::from_secs(20), drained)
+        .await
+        .expect("it ends")
+        .unwrap();
+
+    ticking.abort();
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+}
+
+#[tokio::test]
+async fn a_one_shot_run_waits_for_what_is_due_soon_also_after_it_delivered_something() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let first = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let at = start() + TimeDelta::seconds(10);
+    let release = Release::Retry { at };
+    let deduper = world.store.deduper();
+    deduper.release(&claim, release).await.unwrap();
+    world.know("github:o/r#2").await;
+    let second = world.comment("github:o/r#2", 2).await;
+    world.tmux(takes_everything(session));
+    let ticking = world.ticking();
+
+    let stop = CancellationToken::new();
+    let drained = world.dispatcher.drain(&stop);
+    drained.await.unwrap();
+
+    ticking.abort();
+    assert_eq!(world.state(first).await, DeliveryState::Delivered);
+    assert!(world.attempts(second).await > 0, "it was worked before");
+}
+
+#[tokio::test]
+async fn there_are_as_many_places_as_the_configuration_gives() {
+    let world = World::new().await;
+    world.configure(&json!({ "routing.maxConcurrentDispatches": 2 }));
+    for number in 2..5 {
+        let item = format!("github:o/r#{number}");
+        world.know(&item).await;
+        world.comment(&item, number).await;
+    }
+    let mut work = JoinSet::new();
+
+    world.dispatcher.fill(&mut work).await.unwrap();
+
+    assert_eq!(work.len(), 2);
+    work.abort_all();
 }
 
 #[tokio::test]
@@ -109,7 +184,9 @@ async fn world_in_a_hurry() -> World {
 }
 
 /// What a tmux answers that takes every paste.
-fn takes_everything(session: Session) -> impl FnMut(&Invocation) -> Result<Answer, Unanswered> {
+pub(super) fn takes_everything(
+    session: Session,
+) -> impl FnMut(&Invocation) -> Result<Answer, Unanswered> {
     move |call| {
         if is_paste(call) {
             said("loop-done|1\n".to_owned())
@@ -214,6 +291,34 @@ async fn what_was_told_by_a_clock_that_ran_ahead_makes_no_item_rest() {
     world.work().await;
 
     assert_eq!(world.state(next).await, DeliveryState::Delivered);
+}
+
+#[tokio::test]
+async fn a_verdict_of_ci_and_a_text_that_an_attempt_began_do_not_wait_for_the_rate() {
+    for begun in [false, true] {
+        let world = world_in_a_hurry().await;
+        tell_too_much(&world).await;
+        let mut event = comment(ITEM, 99);
+        if !begun {
+            event.kind = EventKind::Status;
+            event.key = EventKey::new("github.com", EventKind::Status, "99", "1");
+        }
+        let delivery = world.arrive(event, Class::Event).await;
+        if begun {
+            let owner = world.session().await.unwrap().owner;
+            let claim = world.claim_and_die().await;
+            let intent = crate::store::Intent {
+                owner,
+                expires_at: start(),
+            };
+            let deduper = world.store.deduper();
+            deduper.store_intent(&claim, &intent).await.unwrap();
+        }
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::*;
-use crate::model::{Ending, HostPaths, Phase, Record};
+use crate::model::{Ending, HostPaths, Phase, Record, Ticket};
 use crate::process::ticket;
 
 /// Lets tmux make every session, and its host record this end of the agent at once.
@@ -76,6 +76,12 @@ async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
         "harnesses": { "agent": { "command": "/bin/true", "resumeArgs": ["{sessionId}"] } },
     }));
     let before = world.active_session(Agent::Gone).await;
+    let crashed = Phase::Ended {
+        harness: Some(gone()),
+        ending: Ending::Signal(11),
+        at_ms: 0,
+    };
+    taken(&world, &before.owner, &boot_id(), crashed);
     let delivery = world.comment(ITEM, 1).await;
     let owners = every_agent_ends(&world, Ending::Code(0));
 
@@ -86,7 +92,15 @@ async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
     let respawned = world.records(&["session.respawned"]);
     assert_eq!(respawned.len(), 1);
     assert_eq!(respawned[0].fields.get("resumed"), Some(&json!(false)));
+    assert_eq!(respawned[0].text("ended"), Some("signal:11"));
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let told = world.records(&["dispatch.succeeded"]);
+    let repeat = told[0].fields.get("possible_repeat");
+    assert_eq!(
+        repeat,
+        Some(&json!("possible")),
+        "it may have read it as it ended"
+    );
     let after = world.session().await.unwrap();
     assert_ne!(after.harness_session_id, before.harness_session_id);
 }
@@ -138,7 +152,10 @@ async fn an_agent_is_told_to_resume_the_recorded_conversation_where_it_may() {
 
         let first = owners.lock().unwrap()[0].clone();
         let paths = HostPaths::new(world.folder.path(), &first);
-        let argv = ticket::taken(&paths).unwrap().unwrap().argv;
+        let Ticket {
+            argv, not_after_ms, ..
+        } = ticket::taken(&paths).unwrap().unwrap();
+        assert!(not_after_ms > start().timestamp_millis(), "it can be taken");
         let conversation = before.harness_session_id.to_string();
         assert_eq!(
             argv.ends_with(&["--resume".to_owned(), conversation]),

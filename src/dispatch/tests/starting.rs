@@ -44,3 +44,21 @@ async fn a_server_that_ends_as_it_is_started_is_said_with_what_its_configuration
         assert!(error.contains(word), "{error}");
     }
 }
+
+#[tokio::test]
+async fn an_agent_is_told_nothing_before_it_is_ready() {
+    let world = World::new().await;
+    world.configure(&json!({ "harnesses.agent.readyDelaySeconds": 10 }));
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    world.tmux(pace::takes_everything(session));
+    world.pass(9);
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.reason.as_deref(), Some("starting"));
+    world.pass(1);
+    world.work().await;
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+}

@@ -148,3 +148,97 @@ async fn a_text_that_is_typed_is_not_given_up_because_its_claim_cannot_be_checke
     world.work().await;
     assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
 }
+
+/// A store that gives up at once where another process keeps it locked.
+fn impatient() -> Tuning {
+    Tuning {
+        busy_timeout: Duration::from_millis(1),
+        ..Tuning::default()
+    }
+}
+
+impl World {
+    /// Locks the database as another process.
+    async fn lock(&self) -> sqlx::SqliteConnection {
+        use sqlx::ConnectOptions;
+
+        let file =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(self.folder.path().join("loop.db"));
+        let mut other = file.connect().await.unwrap();
+        let lock = sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await;
+        lock.unwrap();
+        other
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_locked_for_a_moment_is_waited_for() {
+    for one_shot in [true, false] {
+        let world = World::with(impatient()).await;
+        let session = world.active_session(Agent::Runs).await;
+        let delivery = world.comment(ITEM, 1).await;
+        world.tmux(pace::takes_everything(session));
+        let other = world.lock().await;
+        let dispatcher = world.dispatcher.clone();
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let run = tokio::spawn(async move {
+            match one_shot {
+                true => {
+                    let horizon = Duration::from_secs(3600);
+                    dispatcher.drain_within(horizon, &stopped).await
+                }
+                false => dispatcher.run(stopped).await,
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!run.is_finished(), "it waits");
+        drop(other);
+
+        let delivered = async {
+            while world.state(delivery).await != DeliveryState::Delivered {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), delivered)
+            .await
+            .expect("it goes on");
+
+        stop.cancel();
+        assert_eq!(run.await.unwrap().unwrap().delivered, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_stays_locked_ends_a_one_shot_run_with_its_horizon() {
+    let world = World::with(impatient()).await;
+    world.comment(ITEM, 1).await;
+    let _other = world.lock().await;
+    let stop = CancellationToken::new();
+
+    let run = world.dispatcher.drain_within(Duration::ZERO, &stop);
+
+    let ended = tokio::time::timeout(Duration::from_secs(20), run).await;
+    assert!(ended.expect("it ends").is_err());
+}
+
+#[tokio::test]
+async fn a_store_that_fails_for_good_ends_every_run() {
+    for one_shot in [true, false] {
+        let world = World::new().await;
+        world.store.close().await;
+        let stop = CancellationToken::new();
+        let run = async {
+            match one_shot {
+                true => {
+                    let horizon = Duration::from_secs(3600);
+                    world.dispatcher.drain_within(horizon, &stop).await
+                }
+                false => world.dispatcher.run(stop.clone()).await,
+            }
+        };
+
+        let ended = tokio::time::timeout(Duration::from_secs(20), run).await;
+        assert!(ended.expect("it ends").is_err());
+    }
+}

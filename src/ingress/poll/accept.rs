@@ -27,7 +27,7 @@ impl RepoCycle<'_> {
         let accepted = inbox.accept_saying(batch, say).await?;
         for (arrival, outcome) in batch.arrivals.iter().zip(&accepted.arrivals) {
             if matches!(outcome, ArrivalOutcome::New { .. }) {
-                tracing::debug!(key = %arrival.event.key, "stored");
+                tracing::debug!(key = arrival.event.key.as_str(), "stored");
             }
         }
         let waits = accepted

@@ -113,7 +113,7 @@ fn ci(item: &ItemInput, result: Option<CiResult>) {
 fn belongs_and_is_kept(item: &ItemInput, event: &Event) {
     assert_eq!((&event.repo, event.number), (&item.repo, item.number));
     let object = format!("github.com:{}:", event.kind);
-    assert!(event.key.as_str().starts_with(&object), "{}", event.key);
+    assert!(event.key.as_str().starts_with(&object), "{:?}", event.key);
     let kept = serde_json::to_string(event).ok();
     let again = kept.and_then(|text| read::<Event>(text.as_bytes()));
     assert_eq!(again.as_ref(), Some(event), "kept in the store as it was");

@@ -57,6 +57,51 @@ fn a_key_names_kind_number_and_version() {
 }
 
 #[test]
+fn an_event_says_whose_it_is_and_where_it_stands() {
+    let edit = Edit::By(Login::new("hubot"));
+    let edited = TextInput {
+        edit: edit.clone(),
+        ..text("hello")
+    };
+    let said = issue_comment(&item(), &edited);
+    assert_eq!(said.actor, edited.author);
+    assert_eq!(said.edit, edit);
+    assert_eq!(said.url, edited.url);
+
+    let input = CiInput {
+        actor: Some(Login::new("octocat")),
+        url: "https://x/run".into(),
+        ..ci("failure")
+    };
+    let failure = workflow_run(&item(), input, 2).unwrap();
+    assert_eq!(failure.actor, Some(Login::new("octocat")));
+    assert_eq!(failure.url, "https://x/run");
+    let detail = Detail::Ci {
+        name: "build".into(),
+        conclusion: "failure".into(),
+        head_sha: "abc".into(),
+        head_branch: None,
+        attempt: Some(2),
+        summary: "a\nb".into(),
+    };
+    assert_eq!(failure.detail, detail);
+}
+
+#[test]
+fn a_check_that_ran_again_under_its_number_is_another_failure() {
+    let key = |finished_at| {
+        let check = CiInput {
+            finished_at,
+            ..ci("failure")
+        };
+        check_run(&item(), check, "other").unwrap().key
+    };
+    let first = DateTime::UNIX_EPOCH;
+    assert_eq!(key(first), key(first));
+    assert_ne!(key(first), key(first + chrono::TimeDelta::seconds(1)));
+}
+
+#[test]
 fn a_text_keeps_its_identity_over_line_ends_and_changes_it_with_its_words() {
     let key = |body: &str| issue_comment(&item(), &text(body)).key;
     assert_eq!(key("a\r\nb"), key("a\nb"));
@@ -67,6 +112,7 @@ fn a_text_keeps_its_identity_over_line_ends_and_changes_it_with_its_words() {
 #[test]
 fn a_review_has_one_identity_however_its_state_is_spelled() {
     let spelled = |state| review(&item(), &text("x"), state).unwrap();
+    assert_eq!(spelled("approved").review_id(), Some(2451));
     assert_eq!(spelled("CHANGES_REQUESTED"), spelled("changes_requested"));
     assert_ne!(spelled("approved").key, spelled("commented").key);
     assert_eq!(review(&item(), &text("x"), "PENDING"), None);

@@ -13,7 +13,7 @@ use crate::config::{InteractionMode, Part, Template};
 use crate::model::{Event, Repeat, WorkItemRef};
 
 /// The longest message, in bytes, that is pasted or passed as an argument; a longer one goes by file.
-pub const INLINE_LIMIT: usize = 32 * 1024;
+pub const INLINE_LIMIT: usize = 32_768;
 
 /// Tells the agent where to ask what it needs to know.
 fn directive(interaction: InteractionMode) -> &'static str {

@@ -59,7 +59,8 @@ fn fence_for(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// Returns whole lines up to the cap; a part of a line only where a single one is longer.
+/// Returns whole lines up to the cap; a part of a line only where a single one is longer. The text neither
+/// begins nor ends with a line break.
 fn capped(text: &str, cap: usize, keep: Keep) -> &str {
     let total = text.chars().count();
     if total <= cap {
@@ -78,7 +79,7 @@ fn capped(text: &str, cap: usize, keep: Keep) -> &str {
             } else {
                 part.rfind('\n')
             };
-            line.filter(|end| *end > 0).map_or(part, |end| &part[..end])
+            line.map_or(part, |end| &part[..end])
         }
         Keep::End => {
             let start = at(total - cap);
@@ -88,8 +89,7 @@ fn capped(text: &str, cap: usize, keep: Keep) -> &str {
             } else {
                 part.find('\n').map(|end| end + 1)
             };
-            line.filter(|begin| *begin < part.len())
-                .map_or(part, |begin| &part[begin..])
+            line.map_or(part, |begin| &part[begin..])
         }
     }
 }

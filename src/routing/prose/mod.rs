@@ -69,11 +69,24 @@ mod tests {
             ("> q\n\nWORD", true),
             ("> q\n- WORD", true),
             (">\nWORD", true),
+            ("> q\n1. WORD", true),
+            ("> q\n# WORD", true),
+            ("> q\n***\nWORD", true),
+            ("> q\n<!-- x -->\nWORD", true),
+            ("-    WORD", true),
+            ("- \t WORD", true),
+            ("#a\n    WORD", true),
             ("```\nx\n```\nWORD", true),
+            ("```\nx\n   ```\nWORD", true),
+            ("``` a`\nWORD", true),
             ("- ```\n  x\n  ```\n\nWORD", true),
             ("1. a\n    ```\n    x\n    ```\nWORD", true),
             ("`x` WORD `y`", true),
             ("it`s WORD", true),
+            ("it`s WORD\n\nb`", true),
+            ("it`s WORD\n```\nx\n```\nb`", true),
+            ("\n\n\n\n\n\n\n\n\nit`s WORD\n\nb`", true),
+            ("b`\nit`s WORD\n`x", true),
             ("\\`WORD\\`", true),
             ("<!-- x --> WORD", true),
             ("`<!--` WORD", true),
@@ -85,12 +98,17 @@ mod tests {
             (">> WORD", false),
             ("- > WORD", false),
             ("> q\nWORD", false),
+            ("> q\n**\nWORD", false),
+            ("> q\n---a\nWORD", false),
+            ("> q\nabc\nWORD", false),
             ("> q\r\nWORD", false),
             ("```\nWORD\n```", false),
             ("```\nWORD", false),
             ("~~~ text\nWORD\n~~~", false),
+            ("~~~ a`b\nWORD\n~~~", false),
             ("````\n```\nWORD\n````", false),
             ("```\n    ```\nWORD\n```", false),
+            ("  ```\n    ```\nWORD\n```", false),
             ("```\n```x\nWORD\n```", false),
             ("- ```\n  WORD\n  ```", false),
             ("1. a\n    ```\n    WORD\n    ```", false),
@@ -104,10 +122,14 @@ mod tests {
             ("\tWORD", false),
             ("a\n\n    WORD", false),
             ("-      WORD", false),
+            ("1.      WORD", false),
+            ("# a\n    WORD", false),
             ("`WORD`", false),
+            ("``WORD``", false),
             ("``a ` WORD``", false),
             ("`a\nWORD`", false),
             ("- it`s\n- `WORD`", false),
+            ("- it`s\n    - `a\n      WORD`", false),
             ("it`s\n\n`WORD`", false),
             ("<!-- WORD -->", false),
             ("<!--\n\nWORD\n\n-->", false),
@@ -123,6 +145,19 @@ mod tests {
                 "{text:?} gave {:?}",
                 spoken(text)
             );
+        }
+    }
+
+    #[test]
+    fn only_a_fence_that_was_left_open_is_missing() {
+        for (text, expected) in [
+            ("a", None),
+            ("```\na\n```", None),
+            ("    ```\na", None),
+            ("```\na", Some("```")),
+            ("a\n~~~~ text\n```", Some("~~~~")),
+        ] {
+            assert_eq!(missing_fence(text).as_deref(), expected, "{text:?}");
         }
     }
 

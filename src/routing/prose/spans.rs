@@ -40,7 +40,7 @@ fn block_ends(text: &str, reach: Reach) -> Vec<usize> {
             }
             Reach::Paragraph => line.trim().is_empty() || line.starts_with(GAP),
         };
-        if starts_block && at > 0 {
+        if starts_block {
             ends.push(at);
         }
         at += line.len() + 1;
@@ -53,21 +53,20 @@ fn block_ends(text: &str, reach: Reach) -> Vec<usize> {
 fn hide_spans(text: &str, ends: &[usize], hidden: &mut [bool]) {
     let runs = backtick_runs(text);
     let mut at = 0;
-    while at < text.len() {
+    while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
         let end = if let Some(escaped) = rest.strip_prefix('\\') {
             at += 1 + escaped.chars().next().map_or(0, char::len_utf8);
             continue;
-        } else if rest.starts_with('`') {
+        } else if first == '`' {
             let block_end = ends
                 .get(ends.partition_point(|end| *end <= at))
                 .copied()
                 .unwrap_or(text.len());
-            let first = runs.partition_point(|(start, _)| *start < at);
             let length = rest.bytes().take_while(|b| *b == b'`').count();
-            let closing = runs[first..]
+            let later = runs.partition_point(|(start, _)| *start <= at);
+            let closing = runs[later..]
                 .iter()
-                .skip_while(|(start, _)| *start < at + length)
                 .take_while(|(start, _)| *start < block_end)
                 .find(|(_, other)| *other == length);
             match closing {
@@ -77,7 +76,7 @@ fn hide_spans(text: &str, ends: &[usize], hidden: &mut [bool]) {
                     continue;
                 }
             }
-        } else if rest.starts_with('<') {
+        } else if first == '<' {
             match html_end(rest) {
                 Some(length) => at + length,
                 None => {
@@ -86,7 +85,7 @@ fn hide_spans(text: &str, ends: &[usize], hidden: &mut [bool]) {
                 }
             }
         } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
+            at += first.len_utf8();
             continue;
         };
         hidden[at..end].fill(true);

@@ -168,6 +168,32 @@ async fn a_text_that_is_edited_back_after_it_was_told_withdraws_the_edit() {
 }
 
 #[tokio::test]
+async fn a_text_that_is_edited_back_stands_behind_what_its_own_item_waits_for() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    world.arrive(comment("o/r#2", 100, "v1"), EVENT).await;
+    world.arrive(comment("o/r#2", 100, "v2"), EVENT).await;
+    let other = world.comment("o/r#2").await;
+    // From now on its comments are for the issue.
+    let bound = ItemSighting {
+        kind: ItemKind::PullRequest,
+        pull: Some(Pull {
+            head_sha: "abc".to_owned(),
+            head_branch: "topic".to_owned(),
+            same_repo: true,
+            binds_to: Some(item("o/r#1")),
+        }),
+        ..sighting("o/r#2")
+    };
+    assert_eq!(world.see(bound).await.item.bound_to, Some(item("o/r#1")));
+
+    world.arrive(comment("o/r#2", 100, "v1"), EVENT).await;
+
+    assert_eq!(world.claimed().await.first().id, other);
+}
+
+#[tokio::test]
 async fn an_answer_that_lags_behind_brings_no_older_version_back() {
     let world = World::new().await;
     world.know("o/r#1").await;
@@ -214,14 +240,13 @@ async fn baselined_and_dropped_events_are_known_and_never_said() {
         }
     ));
 
-    let again = world.arrive(comment("o/r#1", 1, "v1"), EVENT).await;
-    assert!(matches!(
-        again,
-        ArrivalOutcome::Duplicate {
-            state: DeliveryState::Baselined,
-            ..
-        }
-    ));
+    for (id, state) in [(1, DeliveryState::Baselined), (2, DeliveryState::Dropped)] {
+        let again = world.arrive(comment("o/r#1", id, "v1"), EVENT).await;
+        assert!(
+            matches!(again, ArrivalOutcome::Duplicate { state: same, .. } if same == state),
+            "{again:?}"
+        );
+    }
     assert!(world.claim().await.is_none());
 }
 
@@ -275,6 +300,35 @@ async fn a_wish_for_details_that_came_meanwhile_is_not_cleared() {
 
     inbox.accept(&clear(dirty[0].dirty.unwrap())).await.unwrap();
     assert_eq!(ledger.dirty(&repo).await.unwrap(), []);
+    let row = ledger.item(&item("o/r#1")).await.unwrap().unwrap();
+    assert_eq!(row.dirty, None);
+
+    let anew = Acceptance {
+        read_anew: vec![item("o/r#1")],
+        ..Acceptance::default()
+    };
+    inbox.accept(&anew).await.unwrap();
+    let row = ledger.item(&item("o/r#1")).await.unwrap().unwrap();
+    assert!(row.dirty.is_some() && row.details_at.is_none(), "{row:?}");
+}
+
+#[tokio::test]
+async fn an_object_is_known_by_any_of_its_versions() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let first = comment("o/r#1", 1, "v1");
+    let old = arrival(first.clone(), Disposition::Baseline);
+    assert!(!old.is_news());
+    assert!(arrival(first.clone(), EVENT).is_news());
+
+    world.arrive(first, Disposition::Baseline).await;
+
+    let inbox = world.store.inbox();
+    let edited = comment("o/r#1", 1, "v2").key;
+    assert!(inbox.knows_object(&edited).await.unwrap());
+    assert!(!inbox.knows(&edited).await.unwrap());
+    let other = comment("o/r#1", 2, "v1").key;
+    assert!(!inbox.knows_object(&other).await.unwrap());
 }
 
 #[tokio::test]

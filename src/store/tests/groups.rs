@@ -41,7 +41,12 @@ async fn the_rows_of_a_review_wait_for_each_other_and_go_as_one() {
     world.pass(1);
     let claim = world.claimed().await;
 
+    let keys = |events: &[Event]| -> Vec<EventKey> {
+        events.iter().map(|event| event.key.clone()).collect()
+    };
     assert_eq!(claim.events().len(), 2);
+    assert_eq!(claim.first().event.key, line(1, 9).key);
+    assert_eq!(keys(&claim.others()), [line(2, 9).key]);
     assert_eq!(claim.held_before, Some(HoldReason::Grouping));
     world.delivered(&claim).await;
     assert!(world.claim().await.is_none());
@@ -57,6 +62,17 @@ async fn a_review_that_goes_on_waits_no_longer_than_fifteen_seconds() {
     }
 
     assert_eq!(world.claimed().await.rows.len(), 8);
+}
+
+#[tokio::test]
+async fn what_is_not_told_of_a_review_waits_for_nothing() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let drop = Disposition::Drop(crate::model::DropReason::SelfAuthored);
+    let ArrivalOutcome::Dropped { delivery, .. } = world.arrive(line(1, 9), drop).await else {
+        panic!("it is dropped");
+    };
+    assert_eq!(world.state(delivery).await, Some(DeliveryState::Dropped));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
+use sqlx::ConnectOptions;
+
 use super::*;
 use crate::store::migrations::Migration;
 
@@ -44,6 +46,84 @@ async fn files_and_folder_are_for_their_owner_only() {
     }
     names.sort();
     assert_eq!(names, ["loop.db", "loop.db-shm", "loop.db-wal"]);
+}
+
+#[tokio::test]
+async fn a_database_that_others_could_read_is_made_private() {
+    let world = World::new().await;
+    let path = world.store.path().to_owned();
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    open(&path).await.unwrap();
+    assert_eq!(mode(), 0o600);
+}
+
+#[tokio::test]
+async fn a_closed_store_leaves_one_file_and_answers_nobody() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let path = world.store.path().to_owned();
+    world.store.close().await;
+    assert!(world.store.ledger().item(&item("o/r#1")).await.is_err());
+    let left = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 1, "its log is part of it");
+}
+
+#[tokio::test]
+async fn a_store_is_at_rest_while_nobody_reads_or_writes() {
+    let world = World::new().await;
+    let rests = async || {
+        while !world.store.is_at_rest() {
+            tokio::task::yield_now().await;
+        }
+    };
+    rests().await;
+    let reading = world.store.reading().await.unwrap();
+    assert!(!world.store.is_at_rest());
+    drop(reading);
+    rests().await;
+    let writing = world.store.writing().await.unwrap();
+    assert!(!world.store.is_at_rest());
+    drop(writing);
+    rests().await;
+}
+
+#[tokio::test]
+async fn a_store_with_one_reader_reads_one_thing_at_a_time() {
+    let world = World::new().await;
+    let clock = Arc::new(world.clock.clone());
+    let opened = Store::open_with(world.store.path(), "host-a", clock, Tuning::one_reader());
+    let store = opened.await.unwrap();
+    let _first = store.reading().await.unwrap();
+    let second = tokio::time::timeout(Duration::from_millis(100), store.reading());
+    assert!(second.await.is_err(), "it waits");
+}
+
+/// Refuses every use of the database.
+#[derive(Debug)]
+struct NobodysTurn;
+
+impl Turns for NobodysTurn {
+    fn wait(
+        &self,
+        _: Use,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), sqlx::Error>> + Send + '_>> {
+        Box::pin(async { Err(sqlx::Error::PoolTimedOut) })
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_used_in_turn_is_used_in_no_other_way() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let refused = world.store.in_turn(Arc::new(NobodysTurn));
+    let read = refused.ledger().item(&item("o/r#1")).await;
+    assert!(read.unwrap_err().is_transient());
+    let written = refused.record_host("box", "1.0").await;
+    assert!(written.unwrap_err().is_transient());
+    let accepted = refused.inbox().accept(&Acceptance::default()).await;
+    assert!(accepted.unwrap_err().is_transient());
+    assert!(world.store.ledger().item(&item("o/r#1")).await.is_ok());
 }
 
 #[tokio::test]
@@ -141,6 +221,24 @@ async fn an_older_database_is_copied_and_then_migrated() {
 }
 
 #[tokio::test]
+async fn the_first_copy_before_a_migration_is_kept() {
+    let world = World::new().await;
+    let path = world.store.path().to_owned();
+    let backup = migrations::backup_path(&path, 1);
+    std::fs::write(&backup, "of another process").unwrap();
+
+    open_knowing(&path, NEXT).await.unwrap();
+
+    assert_eq!(std::fs::read(&backup).unwrap(), b"of another process");
+    let names = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let copies = names.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().contains("backup") || name.to_string_lossy().contains(".v1")
+    });
+    assert_eq!(copies.count(), 1, "no draft is left");
+}
+
+#[tokio::test]
 async fn a_migration_that_fails_leaves_the_database_as_it_was() {
     let world = World::new().await;
     world.know("o/r#1").await;
@@ -216,6 +314,36 @@ async fn a_log_without_its_database_is_no_reason_to_start_afresh() {
 
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
     assert!(!path.exists());
+
+    std::fs::write(folder.path().join("loop.db-wal"), "").unwrap();
+    open(&path).await.expect("an empty log holds nothing");
+}
+
+#[tokio::test]
+async fn a_database_that_another_program_locks_is_not_called_damaged() {
+    let world = World::new().await;
+    let path = world.store.path().to_owned();
+    world.store.close().await;
+    let mut theirs = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .locking_mode(sqlx::sqlite::SqliteLockingMode::Exclusive)
+        .connect()
+        .await
+        .unwrap();
+    sqlx::query("UPDATE hosts SET name = 'x'")
+        .execute(&mut theirs)
+        .await
+        .unwrap();
+    let tuning = Tuning {
+        busy_timeout: Duration::from_millis(1),
+        ..Tuning::default()
+    };
+    let clock = Arc::new(ManualClock::starting_at(at(0)));
+
+    let opened = Store::open_with(&path, "host-a", clock, tuning).await;
+
+    let error = opened.unwrap_err();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
 }
 
 #[tokio::test]
@@ -269,10 +397,9 @@ async fn a_folder_that_cannot_be_written_is_named() {
     let error = open(&path).await.unwrap_err();
 
     assert!(matches!(error, StoreError::Unwritable { .. }), "{error:?}");
-    assert!(
-        error.to_string().contains(path.to_str().unwrap()),
-        "{error}"
-    );
+    let message = error.to_string();
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+    assert!(message.starts_with("opening the store"), "{message}");
 }
 
 #[tokio::test]

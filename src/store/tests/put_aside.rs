@@ -151,6 +151,7 @@ async fn a_claim_whose_holder_cannot_be_read_stops_no_other_item() {
         ("claim_pid = NULL", DeliveryState::Claimed),
         ("claim_start = NULL", DeliveryState::Claimed),
         ("claim_boot = NULL", DeliveryState::Claimed),
+        ("claim_token = x'ff'", DeliveryState::Claimed),
         ("lease_until = NULL", DeliveryState::Held),
         ("lease_until = 'later'", DeliveryState::Held),
     ] {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::DropReason;
 
 async fn given_up(world: &World, version: &str, rearm: Rearm) -> DeliveryId {
     let delivery = world.comment("o/r#1").await;
@@ -161,6 +162,71 @@ async fn status_sees_what_is_not_done() {
     );
 }
 
+#[test]
+fn what_is_given_up_is_done() {
+    let counts = Counts {
+        pending: 1,
+        claimed: 2,
+        held: 4,
+        abandoned: 8,
+        ..Counts::default()
+    };
+    assert_eq!(counts.not_done(), 7);
+}
+
+#[tokio::test]
+async fn only_what_is_dropped_is_said() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let comment = world.comment("o/r#1").await;
+    let other = world.comment("o/r#1").await;
+    let queue = world.store.queue();
+    let said = AtomicU64::new(0);
+    let say = || {
+        said.fetch_add(1, Ordering::Relaxed);
+    };
+
+    let reason = DropReason::SelfAuthored;
+    assert!(queue.drop_one(comment, reason, say).await.unwrap());
+    assert!(!queue.drop_one(comment, reason, say).await.unwrap());
+    assert_eq!(said.load(Ordering::Relaxed), 1);
+
+    world.command("o/r#1").await;
+    let claim = world.claimed().await;
+    let deduper = world.store.deduper();
+    for _ in 0..2 {
+        let dropped = deduper.drop_waiting(&claim, other, reason, say).await;
+        dropped.unwrap();
+        assert_eq!(world.state(other).await, Some(DeliveryState::Dropped));
+        assert_eq!(said.load(Ordering::Relaxed), 2);
+    }
+}
+
+#[tokio::test]
+async fn what_was_just_heard_of_is_claimed_without_a_look() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let deduper = world.store.deduper();
+    assert!(deduper.claim_due(&owner(10)).await.unwrap().is_none());
+    let comment = world.comment("o/r#1").await;
+    let claim = deduper.claim_due(&owner(10)).await.unwrap().unwrap();
+    assert_eq!(claim.first().id, comment);
+}
+
+#[tokio::test]
+async fn a_control_command_is_forgotten_when_its_holder_says_so() {
+    let world = World::new().await;
+    let row = world.know("o/r#1").await;
+    world.command("o/r#1").await;
+    let claim = world.claimed().await;
+    let ledger = world.store.ledger();
+    let start = crate::model::ControlCommand::Start;
+    ledger.set_control(&claim, start, None).await.unwrap();
+    ledger.clear_control(&claim).await.unwrap();
+    let after = ledger.item(&row.item).await.unwrap().unwrap();
+    assert_eq!(after.control, None);
+}
+
 #[tokio::test]
 async fn old_texts_are_forgotten_but_not_their_keys_nor_what_may_be_tried_again() {
     let world = World::new().await;
@@ -206,4 +272,22 @@ async fn a_command_that_waits_for_its_item_takes_no_lock() {
     let claim = world.store.deduper().claim(second, &owner(2)).await;
 
     assert!(claim.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_claim_that_another_process_made_in_the_same_moment_is_no_failure() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.comment("o/r#1").await;
+    world.comment("o/r#1").await;
+    // What another process does between finding and claiming, on a database that allows it.
+    sqlx::query(
+        "CREATE TRIGGER faster BEFORE UPDATE OF claim_token ON deliveries WHEN NEW.claim_lead = 1 \
+         BEGIN UPDATE deliveries SET state = 'claimed', claim_lead = 1, claim_token = 'x' WHERE item_id = NEW.item_id AND id <> NEW.id; END",
+    )
+    .execute(&mut *world.store.writing().await.unwrap())
+    .await
+    .unwrap();
+
+    assert!(world.claim().await.is_none());
 }

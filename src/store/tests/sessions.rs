@@ -204,6 +204,8 @@ async fn a_session_is_paused_resumed_and_closed_for_good() {
     world.know("o/r#1").await;
     let session = world.session("o/r#1").await;
     let registry = world.store.registry();
+    let paused = SessionFilter::In(SessionStatus::Paused);
+    assert_eq!(registry.list(paused).await.unwrap(), []);
     world.pass(5);
     world
         .change(SessionChange::Pause(session.id))
@@ -238,8 +240,62 @@ async fn a_session_is_paused_resumed_and_closed_for_good() {
     assert!(matches!(resumed, Err(StoreError::SessionMoved { .. })));
     assert_eq!(registry.list(SessionFilter::Open).await.unwrap(), []);
     assert_eq!(registry.list(SessionFilter::All).await.unwrap().len(), 1);
+    for (filter, shown) in [(SessionFilter::Open, 0), (SessionFilter::All, 1)] {
+        let faces = registry.faces(filter).await.unwrap();
+        assert_eq!(faces.readable.len(), shown, "{filter:?}");
+    }
     let latest = registry.latest(&item("o/r#1")).await.unwrap().unwrap();
     assert_eq!(latest.closed_at, Some(at(10)));
+}
+
+#[tokio::test]
+async fn what_waited_for_a_paused_session_goes_on_when_it_is_resumed() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    world
+        .change(SessionChange::Pause(session.id))
+        .await
+        .unwrap();
+    let waiting = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    let held = Release::Held {
+        reason: HoldReason::SessionPaused,
+        look_again_at: at(500),
+    };
+    world.store.deduper().release(&claim, held).await.unwrap();
+    assert!(world.claim().await.is_none());
+
+    world
+        .change(SessionChange::Resume(session.id))
+        .await
+        .unwrap();
+
+    assert_eq!(world.state(waiting).await, Some(DeliveryState::Pending));
+    assert_eq!(world.claimed().await.first().id, waiting);
+}
+
+#[tokio::test]
+async fn a_session_is_at_the_socket_that_it_was_registered_at() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let session = world.session("o/r#1").await;
+    for socket in [
+        TmuxSocket::Default,
+        TmuxSocket::Name("default".to_owned()),
+        TmuxSocket::Path("/run/tmux:1/default".into()),
+    ] {
+        let target = TmuxTarget {
+            socket,
+            ..target("%1")
+        };
+        let moved = Registered {
+            target: Some(target.clone()),
+            ..registered(&session)
+        };
+        world.change(SessionChange::Register(moved)).await.unwrap();
+        assert_eq!(world.latest("o/r#1").await.unwrap().target, Some(target));
+    }
 }
 
 #[tokio::test]
@@ -252,10 +308,12 @@ async fn a_reset_takes_all_named_items_or_none() {
     let both = [item("o/r#1"), item("o/r#404")];
 
     let refused = registry.reset(&both, ResetMode::Apply).await;
-    let Err(StoreError::UnknownItems { items }) = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(items, [item("o/r#404")]);
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, StoreError::UnknownItems { .. }));
+    assert_eq!(
+        refused.to_string(),
+        "not known: github:o/r#404; nothing was changed"
+    );
     let dry = registry.reset(&both[..1], ResetMode::DryRun).await.unwrap();
     assert_eq!((dry[0].sessions.len(), dry[0].queued), (1, 1));
     assert!(world.latest("o/r#1").await.is_some());

@@ -42,6 +42,9 @@ async fn the_first_sight_sets_the_baseline_and_asks_for_details() {
     assert!(seen.first_sight);
     assert_eq!(seen.item.baseline_at, at(42));
     assert!(seen.item.dirty.is_some());
+    assert_eq!(seen.item.kind, ItemKind::Issue);
+    assert_eq!(seen.item.author, Some(Login::new("alice")));
+    assert_eq!(seen.item.closed_at, None);
     assert_eq!(seen.deliveries, []);
 
     let again = world
@@ -54,6 +57,57 @@ async fn the_first_sight_sets_the_baseline_and_asks_for_details() {
     assert!(!again.first_sight);
     assert_eq!(again.item.baseline_at, at(42));
     assert_eq!(again.item.listed_at, Some(at(99)));
+
+    let over = world.see(closed("o/r#2", 5)).await;
+    assert!(!over.item.open);
+    assert_eq!(over.item.closed_at, Some(at(5)));
+}
+
+#[tokio::test]
+async fn what_a_command_introduced_is_the_item_that_is_seen_and_news_by_the_servers_clock() {
+    let world = World::new().await;
+    let introduced = ItemSighting {
+        repo_id: None,
+        updated_at: DateTime::UNIX_EPOCH,
+        source: Source::Cli,
+        ..sighting("o/r#1")
+    };
+    let before = world.see(introduced.clone()).await;
+    assert!(!before.item.was_shown());
+    world.pass(40);
+    let still = world.see(introduced).await;
+    assert_eq!(still.item.baseline_at, at(0), "nothing tells the time yet");
+    world.pass(60);
+
+    let seen = world
+        .see(ItemSighting {
+            updated_at: at(900),
+            seen_at: at(1000),
+            ..sighting("o/r#1")
+        })
+        .await;
+
+    assert!(!seen.first_sight);
+    assert_eq!(seen.item.id, before.item.id);
+    assert!(seen.item.was_shown());
+    assert_eq!(seen.item.baseline_at, at(900), "a hundred seconds ago");
+}
+
+#[tokio::test]
+async fn open_items_are_counted_and_listed_by_repository() {
+    let world = World::new().await;
+    let open = world.know("o/r#1").await;
+    world.see(closed("o/r#2", 5)).await;
+    let other = ItemSighting {
+        repo_id: Some(78),
+        ..sighting("o/other#1")
+    };
+    world.see(other).await;
+    let ledger = world.store.ledger();
+
+    assert_eq!(ledger.count_open_items().await.unwrap(), 2);
+    let listed = ledger.open_items_of(open.item.repo()).await.unwrap();
+    assert_eq!(listed, [open]);
 }
 
 #[tokio::test]
@@ -109,12 +163,18 @@ async fn a_closing_is_told_once_and_each_further_closing_once_more() {
     assert!(!seen.item.open && !seen.item.armed);
     assert_eq!(world.see(closed("o/r#1", 10)).await.changes, []);
 
-    let again = world.see(closed("o/r#1", 20)).await;
+    let again = world
+        .see(ItemSighting {
+            updated_at: at(22),
+            ..closed("o/r#1", 20)
+        })
+        .await;
     assert_eq!(again.changes, [Change::Reopened, Change::Closed]);
     assert_eq!(again.deliveries.len(), 1);
     let claim = world.claimed().await;
     assert_eq!(claim.class, Class::Control);
     assert_eq!(claim.first().event.kind, EventKind::Closed);
+    assert_eq!(claim.first().event.occurred_at, at(20));
 }
 
 #[tokio::test]
@@ -183,6 +243,7 @@ async fn a_bound_pull_request_feeds_its_issue_and_is_never_unbound() {
     assert_eq!(seen.deliveries, [], "the issue's session serves it");
     let again = world.see(pull("o/r#2", None)).await;
     assert_eq!(again.item.bound_to, Some(item("o/r#1")));
+    assert_eq!(again.item.kind, ItemKind::PullRequest);
     assert_eq!(again.item.head.unwrap().sha, "abc");
 
     world.comment("o/r#2").await;
@@ -282,6 +343,8 @@ async fn an_item_closed_twice_in_one_second_is_told_twice() {
     assert_eq!(first.deliveries.len(), 1);
     assert_eq!(second.deliveries.len(), 1);
     assert_ne!(first.deliveries, second.deliveries);
+    let key = world.claimed().await.first().event.key.clone();
+    assert!(key.as_str().ends_with("Z.2"), "{key:?}");
     assert_eq!(world.see(closed("o/r#1", 10)).await.deliveries, []);
 }
 
