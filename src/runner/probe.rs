@@ -231,10 +231,17 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         {
             return Look::Finding(Finding::Unknown(why));
         }
+        // What a person started in the agent's own pane may be the agent again.
+        let may_be_agent = |pane: &SeenPane| {
+            !pane.dead
+                && made_by
+                    .as_ref()
+                    .is_none_or(|record| record.pane == pane.pane)
+        };
         let recorded = address.target.as_ref().map(|target| target.host.pid);
         let person = panes
             .iter()
-            .filter(|pane| !pane.dead && !hosted && made_by.is_none())
+            .filter(|pane| !hosted && may_be_agent(pane))
             .max_by_key(|pane| (recorded.is_some() && pane.pid == recorded, pane.in_front));
         if let Some(pane) = person
             && !self.is_ours_and_over(address, pane)

@@ -71,7 +71,11 @@ async fn a_persons_pane_is_never_taken_for_the_agent_whose_pane_has_left_the_ses
             (ended(), Life::Gone, retained.clone()),
         ] {
             let table = Table::default().with(HARNESS, life).recording([phase]);
-            let runner = runner([listed(&[Pane::of_person()])], table);
+            let elsewhere = Pane {
+                session: "other".to_owned(),
+                ..Pane::of_person()
+            };
+            let runner = runner([listed(&[elsewhere, Pane::of_person()])], table);
 
             assert_eq!(runner.probe(&address).await, expected);
         }
