@@ -63,8 +63,11 @@ impl TmuxServer for ScriptedTmux {
         Ok("tmux 3.3a".to_owned())
     }
 
-    fn path_of(&self, _: &TmuxSocket) -> PathBuf {
-        PathBuf::from("/nowhere/socket")
+    fn path_of(&self, socket: &TmuxSocket) -> PathBuf {
+        match socket {
+            TmuxSocket::Path(path) => path.clone(),
+            _ => PathBuf::from("/nowhere/socket"),
+        }
     }
 }
 

@@ -155,3 +155,49 @@ async fn a_respawn_that_was_averted_is_said_though_the_text_has_to_wait() {
     assert_eq!(averted.len(), 1);
     assert_eq!(averted[0].fields.get("adopted"), Some(&json!(false)));
 }
+
+/// The respawn was averted, and then the text cannot go in: it fails, and is tried again later.
+#[tokio::test]
+async fn a_text_that_fails_after_an_averted_respawn_goes_in_no_circles() {
+    for session_stays in [true, false] {
+        let world = World::new().await;
+        let back = TmuxTarget {
+            host: own(),
+            harness: gone(),
+            ..target(Agent::Runs)
+        };
+        let session = world.session_in(back).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let (pastes, creations) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (tried, made) = (Arc::clone(&pastes), Arc::clone(&creations));
+        let mut looks = 0;
+        world.tmux(move |call| {
+            if is_paste(call) {
+                tried.fetch_add(1, Ordering::SeqCst);
+                let (owner, host) = (&session.owner, own().pid);
+                return said(format!("loop-refused|$9|{owner}|{host}|0|0|0|0||\n"));
+            }
+            if matches!(call.commands[0], TmuxCommand::NewSession { .. }) {
+                made.fetch_add(1, Ordering::SeqCst);
+            }
+            looks += 1;
+            let is_there = match tried.load(Ordering::SeqCst) {
+                0 => looks > 1,
+                _ => session_stays,
+            };
+            if is_there {
+                return one_pane("/nowhere/socket", &session.owner);
+            }
+            said(format!("loop-server|{}||/nowhere/socket\n", own().pid))
+        });
+
+        tokio::time::timeout(Duration::from_secs(20), world.work())
+            .await
+            .expect("it comes to an end");
+
+        assert_eq!(world.records(&["session.respawn_averted"]).len(), 1);
+        assert_eq!(pastes.load(Ordering::SeqCst), 1);
+        assert_eq!(creations.load(Ordering::SeqCst), 0, "no other agent");
+        assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    }
+}

@@ -163,6 +163,50 @@ async fn what_a_dead_agent_may_have_read_is_said_to_its_occupant_with_the_mark()
 }
 
 #[tokio::test]
+async fn an_occupant_is_looked_for_where_it_is_recorded_and_where_new_sessions_live() {
+    let elsewhere = |pane: &str, socket: &str| TmuxTarget {
+        pane: pane.parse().unwrap(),
+        socket: TmuxSocket::Path(socket.into()),
+        ..target(Agent::Gone)
+    };
+    for recorded in [
+        elsewhere("%9", "/nowhere/socket"),
+        elsewhere("%5", "/former/socket"),
+    ] {
+        let world = World::new().await;
+        let session = world.session_in(recorded).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (heard, owner) = (Arc::clone(&said), session.owner.clone());
+        let former = TmuxSocket::Path("/former/socket".into());
+        world.tmux(move |call| {
+            if call.socket == former {
+                return no_server(call);
+            }
+            if matches!(call.commands[0], TmuxCommand::NewSession { .. }) {
+                return Ok(Answer {
+                    status: 1,
+                    output: String::new(),
+                    words: "duplicate session: loop-github-o--r-1".to_owned(),
+                    listener: Listener::Present,
+                });
+            }
+            occupied(call, &owner, &heard)
+        });
+
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+        let averted = world.records(&["session.respawn_averted"]);
+        assert_eq!(averted[0].fields.get("adopted"), Some(&json!(true)));
+        let found = world.session().await.unwrap().target.unwrap();
+        assert_eq!(found.pane, "%5".parse().unwrap());
+        let socket = TmuxSocket::Path("/nowhere/socket".into());
+        assert_eq!(found.socket, socket);
+    }
+}
+
+#[tokio::test]
 async fn what_may_still_start_an_agent_is_waited_for_and_not_given_up() {
     // Its host runs and has started nothing yet, and no session shows it.
     let starting = |world: &World, owner: &OwnerId| {
