@@ -325,8 +325,8 @@ async fn read_or_put_aside(
 ) -> Result<Tried, Fault> {
     match claim::read(conn, &token).await {
         Ok(Some(claim)) => Ok(Tried::Claimed(Box::new(claim))),
-        // Somebody else was faster. Or a database that looks at each row anew skips one that was dropped in this moment, and claims
-        // the rest of its review: without a lead, that is nobody's.
+        // Somebody else was faster. Or a database that looks at each row anew skips one that was dropped
+        // in this moment, and claims the rest of its review: without a lead, that is nobody's.
         Ok(None) => {
             sqlx::query(
                 "UPDATE deliveries SET state = 'pending', claim_token = NULL WHERE claim_token = $1",

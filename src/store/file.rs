@@ -50,7 +50,8 @@ pub(super) async fn open(
     now: DateTime<Utc>,
 ) -> Result<Connections, StoreError> {
     match tokio::fs::metadata(path).await {
-        Ok(_) => keep_private(path).await?,
+        Ok(found) if found.len() == 0 => return Err(emptied(path)),
+        Ok(found) => keep_private(path, &found).await?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create(path, tuning, migrations, now).await?;
         }
@@ -72,6 +73,14 @@ pub(super) async fn open(
     }
 }
 
+fn emptied(path: &Path) -> StoreError {
+    StoreError::Corrupt {
+        path: path.to_owned(),
+        doing: OPENING,
+        detail: "the file is empty".to_owned(),
+    }
+}
+
 fn unwritable(path: &Path, doing: &'static str, error: &io::Error) -> StoreError {
     if error.kind() == io::ErrorKind::StorageFull {
         return StoreError::Full {
@@ -86,8 +95,11 @@ fn unwritable(path: &Path, doing: &'static str, error: &io::Error) -> StoreError
     }
 }
 
-async fn keep_private(path: &Path) -> Result<(), StoreError> {
+async fn keep_private(path: &Path, found: &std::fs::Metadata) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt;
+    if found.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
     tokio::fs::set_permissions(path, std::fs::Permissions::from_mode(PRIVATE))
         .await
         .map_err(|error| unwritable(path, OPENING, &error))

@@ -16,6 +16,18 @@ impl World {
     }
 }
 
+/// A one-shot run comes to its end while time goes on.
+async fn ends_within(world: &World, horizon: Duration) {
+    let ticking = world.ticking();
+    let stop = CancellationToken::new();
+    let drained = world.dispatcher.drain_within(horizon, &stop);
+    tokio::time::timeout(Duration::from_secs(20), drained)
+        .await
+        .expect("it ends")
+        .unwrap();
+    ticking.abort();
+}
+
 #[tokio::test]
 async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
     let world = World::new().await;
@@ -24,18 +36,9 @@ async fn a_one_shot_run_ends_while_something_waits_for_a_person() {
     let pause = SessionChange::Pause(session.id);
     world.pass(1);
     world.change(pause).await;
-    let ticking = world.ticking();
-    let stop = CancellationToken::new();
 
-    let drained = world
-        .dispatcher
-        .drain_within(Duration::from_millis(2_500), &stop);
-    tokio::time::timeout(Duration::from_secs(20), drained)
-        .await
-        .expect("it ends")
-        .unwrap();
+    ends_within(&world, Duration::from_millis(2_500)).await;
 
-    ticking.abort();
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
 }
 
@@ -52,18 +55,9 @@ async fn a_one_shot_run_ends_while_a_text_waits_for_a_person_who_scrolls() {
         token(&session, "")
     };
     world.tmux(scrolls);
-    let ticking = world.ticking();
-    let stop = CancellationToken::new();
 
-    let drained = world
-        .dispatcher
-        .drain_within(Duration::from_millis(500), &stop);
-    tokio::time::timeout(Duration::from_secs(20), drained)
-        .await
-        .expect("it ends")
-        .unwrap();
+    ends_within(&world, Duration::from_millis(500)).await;
 
-    ticking.abort();
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
 }
 

@@ -138,14 +138,16 @@ impl<'a> Start<'a> {
     }
 
     /// Tells whether the line begins something of its own even right after a paragraph.
-    ///
-    /// One that stands deeper than three columns does so only inside a list, which is not looked for.
     pub(super) fn interrupts(&self) -> bool {
         let visible: Vec<char> = self.rest.chars().filter(|c| !c.is_whitespace()).collect();
         let is_rule = visible.len() >= 3
             && matches!(visible.first(), Some('-' | '*' | '_'))
             && visible.iter().all(|c| Some(c) == visible.first());
-        self.after_mark.is_some() || self.is_heading() || is_rule || self.rest.starts_with("<!--")
+        self.indent < 4
+            && (self.after_mark.is_some()
+                || self.is_heading()
+                || is_rule
+                || self.rest.starts_with("<!--"))
     }
 }
 

@@ -99,6 +99,7 @@ mod tests {
             ("- > WORD", false),
             ("> q\nWORD", false),
             ("> q\n**\nWORD", false),
+            ("a ` b\n***\nc ` d\n    - WORD ` e", false),
             ("> q\n---a\nWORD", false),
             ("> q\nabc\nWORD", false),
             ("> q\r\nWORD", false),

@@ -56,6 +56,26 @@ async fn a_database_that_others_could_read_is_made_private() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     open(&path).await.unwrap();
     assert_eq!(mode(), 0o600);
+
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+    open(&path).await.ok();
+    assert_eq!(
+        mode(),
+        0o400,
+        "what is private already is left as its owner made it"
+    );
+}
+
+#[tokio::test]
+async fn an_emptied_database_is_called_empty() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("loop.db");
+    std::fs::write(&path, "").unwrap();
+
+    let error = open(&path).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains("the file is empty"), "{error}");
 }
 
 #[tokio::test]
