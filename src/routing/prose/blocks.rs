@@ -106,7 +106,7 @@ impl<'a> Start<'a> {
             .next()
             .filter(|c| matches!(c, '`' | '~'))?;
         let length = self.rest.chars().take_while(|c| *c == mark).count();
-        let allowed = self.indent < 4 || deep == DeepFences::Count;
+        let allowed = !self.is_deep() || deep == DeepFences::Count;
         let info = &self.rest[length..];
         (allowed && length >= 3 && !(mark == '`' && info.contains('`'))).then(|| Fence {
             mark,
@@ -129,7 +129,7 @@ impl<'a> Start<'a> {
     /// A list mark that stands so deep is one only inside a list, which is not looked for: it is text
     /// where a paragraph goes on, and code elsewhere.
     fn is_indented_code(&self, paragraph: bool) -> bool {
-        self.indent >= 4 && !paragraph || self.after_mark.is_some_and(|columns| columns >= 5)
+        self.is_deep() && !paragraph || self.after_mark.is_some_and(|columns| columns >= 5)
     }
 
     fn is_heading(&self) -> bool {
@@ -143,11 +143,13 @@ impl<'a> Start<'a> {
         let is_rule = visible.len() >= 3
             && matches!(visible.first(), Some('-' | '*' | '_'))
             && visible.iter().all(|c| Some(c) == visible.first());
-        self.indent < 4
-            && (self.after_mark.is_some()
-                || self.is_heading()
-                || is_rule
-                || self.rest.starts_with("<!--"))
+        self.after_mark.is_some() || self.is_heading() || is_rule || self.rest.starts_with("<!--")
+    }
+
+    /// Tells whether the line stands so deep that it begins something only inside a list, which is not
+    /// looked for; elsewhere it goes on with its paragraph.
+    pub(super) fn is_deep(&self) -> bool {
+        self.indent >= 4
     }
 }
 

@@ -7,6 +7,8 @@ use super::blocks::Start;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Line,
+    /// An item of a list, however deep it stands.
+    DeepItem,
     Item,
     Paragraph,
 }
@@ -14,7 +16,7 @@ enum Reach {
 /// Replaces each such part by one [`GAP`].
 pub(super) fn without_spans(text: &str) -> String {
     let mut hidden = vec![false; text.len()];
-    for reach in [Reach::Line, Reach::Item, Reach::Paragraph] {
+    for reach in [Reach::Line, Reach::DeepItem, Reach::Item, Reach::Paragraph] {
         hide_spans(text, &block_ends(text, reach), &mut hidden);
     }
     let mut spoken = String::with_capacity(text.len());
@@ -33,13 +35,15 @@ fn block_ends(text: &str, reach: Reach) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = 0;
     for line in text.split('\n') {
-        let starts_block = match reach {
-            Reach::Line => true,
-            Reach::Item => {
-                line.trim().is_empty() || line.starts_with(GAP) || Start::of(line).interrupts()
-            }
-            Reach::Paragraph => line.trim().is_empty() || line.starts_with(GAP),
-        };
+        let start = Start::of(line);
+        let starts_block = line.trim().is_empty()
+            || line.starts_with(GAP)
+            || match reach {
+                Reach::Line => true,
+                Reach::DeepItem => start.interrupts(),
+                Reach::Item => start.interrupts() && !start.is_deep(),
+                Reach::Paragraph => false,
+            };
         if starts_block {
             ends.push(at);
         }
