@@ -88,9 +88,16 @@ fn a_delivered_comment_and_one_that_was_not_are_explained() {
             "by @mallory: seen by poll, and decided against",
             "Session: loop-",
             "is paused",
+            "To do:  Comment `the-loop resume`",
         ],
     );
     assert!(!item.contains("stored already"), "{item}");
+    // The story names a comment by its number, a browser by its address.
+    let (_, id) = delivered.rsplit_once(':').unwrap();
+    let page = format!("https://github.com/demo/app/issues/{number}#issuecomment-{id}");
+    for named in [id, page.as_str()] {
+        told_in_order(&explain(&world, named), &["by @ada", "Result: delivered"]);
+    }
     let short_story = world
         .run(&["events", "--explain", &short(number), "--limit", "2"])
         .ok();
@@ -117,6 +124,15 @@ fn a_start_that_was_given_up_is_explained_with_its_remedy() {
             .set("polling.maxRetries", json!(1))
     });
     let number = world.issue("Broken");
+    world.run(&["poll", "--once"]).ok();
+    told_in_order(
+        &explain(&world, &short(number)),
+        &[
+            "no agent is started yet",
+            "Session: there is none",
+            "To do:  Comment `the-loop start`",
+        ],
+    );
     world.comment(number, "the-loop start");
     assert_eq!(world.run(&["poll", "--once"]).code(), 1);
 
