@@ -75,6 +75,9 @@ fn sentence(record: &Record) -> String {
         "dispatch.dropped" if w.get("kind") == "armed" && w.get("reason") == "awaiting-start" => {
             "no agent is started yet: it waits for the-loop start".to_owned()
         }
+        "dispatch.dropped" if w.get("reason") == "superseded" => {
+            "this older version is not delivered: the newer one counts".to_owned()
+        }
         "dispatch.dropped" => because(
             &format!("decided against: {}", drop_phrase(w.get("reason"))),
             "error",
@@ -270,6 +273,11 @@ mod tests {
                 "dispatch.dropped",
                 r#""kind":"armed","reason":"awaiting-start""#,
                 "no agent is started yet: it waits for the-loop start",
+            ),
+            (
+                "dispatch.dropped",
+                r#""kind":"issue_comment","reason":"superseded""#,
+                "this older version is not delivered: the newer one counts",
             ),
             (
                 "control.command",
