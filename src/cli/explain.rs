@@ -6,50 +6,27 @@ use chrono::{DateTime, Local, Utc};
 use serde::Serialize;
 
 use super::exit::{Exit, Failure};
+use super::explain_steps::{Step, steps};
+use super::explain_subject::Subject;
 use super::session_state::State;
-use super::status::{MAX_ERROR, held_for};
+use super::status::held_for;
 use super::{output, setup};
 use crate::config::Config;
 use crate::daemon::open_store;
 use crate::eventlog::{
-    self, Advice, Filter, Record, drop_advice, drop_phrase, hold_advice, kind_phrase,
-    spawn_advice_of,
+    self, Advice, Record, drop_advice, drop_phrase, hold_advice, kind_phrase, spawn_advice_of,
 };
 use crate::model::text::{count, one_line};
-use crate::model::{DeliveryId, DeliveryState, DropReason, EventKey, HoldReason, WorkItemRef};
+use crate::model::{
+    Class, DeliveryId, DeliveryState, DropReason, HoldReason, Session, WorkItemRef,
+};
 use crate::store::{QueueFilter, QueueRow, Store};
 
 /// More deliveries than this are not listed one by one.
 const LISTED: u32 = 1000;
 
-/// What is to be explained.
-enum Subject {
-    Item(WorkItemRef),
-    /// A number, a key, or a key without host and version.
-    Delivery(String),
-}
-
-impl Subject {
-    fn of(text: &str, host: &str) -> Self {
-        match text.parse::<WorkItemRef>() {
-            Ok(item) => Self::Item(item.meant_on(host)),
-            Err(_) => Self::Delivery(text.to_owned()),
-        }
-    }
-
-    fn filter(&self) -> Filter {
-        match self {
-            Self::Item(item) => Filter {
-                work_item: Some(item.clone()),
-                ..Filter::default()
-            },
-            Self::Delivery(wanted) => Filter {
-                delivery: Some(wanted.clone()),
-                ..Filter::default()
-            },
-        }
-    }
-}
+/// The longest error; it may end with what to do.
+const MAX_ERROR: usize = 600;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,13 +41,18 @@ struct Story {
     refused: Option<&'static str>,
     /// How the session stands, in the story of a work item.
     session: Option<String>,
+    /// What can be done about the session.
+    session_advice: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Step {
-    ts: DateTime<Utc>,
-    event: String,
-    text: String,
+/// What the store has of it.
+#[derive(Default)]
+struct Now {
+    deliveries: Vec<QueueRow>,
+    /// All that is not done of the work items of these.
+    open: Vec<QueueRow>,
+    /// The last session of each of these work items.
+    sessions: Vec<Session>,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,9 +66,24 @@ struct ExplainedDelivery {
 
 /// Tells the last `limit` steps of what is asked for.
 pub(super) fn run(config: &Config, text: &str, limit: usize, json: bool) -> Result<Exit, Failure> {
-    let subject = Subject::of(text, &config.integrations.github.host);
-    let tail = eventlog::tail(&config.event_log.path, subject.filter(), usize::MAX)?;
-    let (deliveries, session) = recorded(config, &subject, &tail.records)?;
+    let mut subject = Subject::of(text, &config.integrations.github.host);
+    let mut tail = eventlog::tail(&config.event_log.path, subject.filter(), usize::MAX)?;
+    let mut now = recorded(config, &subject, &tail.records)?;
+    let is_unknown = tail.records.is_empty() && now.deliveries.is_empty();
+    if is_unknown && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // No delivery has this number; the story of an item names comments by theirs.
+        subject = Subject::Delivery(format!("issue_comment:{text}"));
+        tail = eventlog::tail(&config.event_log.path, subject.filter(), usize::MAX)?;
+        now = recorded(config, &subject, &tail.records)?;
+    }
+    let Now {
+        deliveries,
+        open,
+        sessions,
+    } = now;
+    let session = sessions
+        .last()
+        .filter(|_| matches!(subject, Subject::Item(_)));
     if tail.records.is_empty() && deliveries.is_empty() && session.is_none() {
         return Err(Failure::of(format!(
             "nothing is known of {text}: neither the event log {} nor the store has it. Was it written \
@@ -103,10 +100,11 @@ pub(super) fn run(config: &Config, text: &str, limit: usize, json: bool) -> Resu
         steps,
         deliveries: deliveries
             .into_iter()
-            .map(|row| explained(row, &tail.records))
+            .map(|row| explained(row, &tail.records, &open, &sessions))
             .collect(),
-        refused: refused(&tail.records),
-        session,
+        refused: refused(&subject, &tail.records),
+        session: session.map(stands),
+        session_advice: session.and_then(session_advice),
     };
     if json {
         output::json(&story)?;
@@ -116,72 +114,37 @@ pub(super) fn run(config: &Config, text: &str, limit: usize, json: bool) -> Resu
     Ok(Exit::Success)
 }
 
-/// One step for each thing that happened: a failed start is an attempt that failed, and says so itself.
-fn steps(subject: &Subject, records: &[Record]) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut before: Option<&Record> = None;
-    for record in records {
-        let same = before.replace(record).is_some_and(|before| {
-            before.event == "session.spawn_failed"
-                && before.number("delivery") == record.number("delivery")
-        });
-        // That a list showed an old text again is part of that text's story alone.
-        let beside = matches!(subject, Subject::Item(_)) && record.event == "inbox.duplicate";
-        if !(beside || same && record.event == "dispatch.failed") {
-            steps.push(step(subject, record));
-        }
-    }
-    steps
-}
-
-fn step(subject: &Subject, record: &Record) -> Step {
-    let told = eventlog::tell(record);
-    Step {
-        ts: record.ts,
-        event: record.event.clone(),
-        text: match (subject, act(record)) {
-            (Subject::Item(_), Some(act)) => format!("{act}: {told}"),
-            (Subject::Item(_), None) | (Subject::Delivery(_), _) => told,
-        },
-    }
-}
-
-/// `comment 2451 by @octocat`, where the record is about an event.
-fn act(record: &Record) -> Option<String> {
-    let kind = kind_phrase(record.text("kind")?);
-    let key = EventKey::from_stored(record.text("key")?.to_owned());
-    let id = key.object().rsplit_once(':').map(|(_, id)| id);
-    let id = id.filter(|id| id.bytes().all(|b| b.is_ascii_digit()));
-    let by = record.text("actor").map(|actor| format!(" by @{actor}"));
-    Some(format!(
-        "{kind}{}{}",
-        id.map(|id| format!(" {id}")).unwrap_or_default(),
-        by.unwrap_or_default()
-    ))
-}
-
 /// Reads how the deliveries stand, and the session of a work item.
-fn recorded(
-    config: &Config,
-    subject: &Subject,
-    records: &[Record],
-) -> Result<(Vec<QueueRow>, Option<String>), Failure> {
+fn recorded(config: &Config, subject: &Subject, records: &[Record]) -> Result<Now, Failure> {
     setup::block_on(async {
         let Some(store) = open_store(config).await? else {
-            return Ok((Vec::new(), None));
+            return Ok(Now::default());
         };
-        let found = match subject {
-            Subject::Item(item) => (
-                open_of(&store, item).await?,
-                session_of(&store, item).await?,
-            ),
+        let mut now = Now::default();
+        let mut items: Vec<WorkItemRef> = Vec::new();
+        match subject {
+            Subject::Item(item) => {
+                items.push(item.clone());
+            }
             Subject::Delivery(wanted) => {
                 let host = &config.integrations.github.host;
-                (rows(&store, host, wanted, records).await?, None)
+                now.deliveries = rows(&store, host, wanted, records).await?;
+                for row in &now.deliveries {
+                    if !items.contains(&row.item) {
+                        items.push(row.item.clone());
+                    }
+                }
             }
-        };
+        }
+        for item in items {
+            now.open.extend(open_of(&store, &item).await?);
+            now.sessions.extend(store.registry().latest(&item).await?);
+        }
+        if let Subject::Item(_) = subject {
+            now.deliveries.clone_from(&now.open);
+        }
         store.close().await;
-        Ok(found)
+        Ok(now)
     })
 }
 
@@ -224,17 +187,25 @@ async fn open_of(store: &Store, item: &WorkItemRef) -> Result<Vec<QueueRow>, Fai
     Ok(all.into_iter().filter(open).collect())
 }
 
-async fn session_of(store: &Store, item: &WorkItemRef) -> Result<Option<String>, Failure> {
-    let Some(session) = store.registry().latest(item).await? else {
-        return Ok(None);
-    };
+fn stands(session: &Session) -> String {
     let name = session.minted_ref.session_name();
     let name = name.map_or_else(|error| error.to_string(), |name| name.to_string());
-    Ok(Some(format!(
-        "{name} is {}; look at it with: the-loop sessions show {}",
-        State::of(&session),
-        item.short()
-    )))
+    let (state, item) = (State::of(session), session.work_item.short());
+    format!("{name} is {state}; look at it with: the-loop sessions show {item}")
+}
+
+fn session_advice(session: &Session) -> Option<String> {
+    let item = session.work_item.short();
+    match State::of(session) {
+        State::Running | State::Unknown | State::Spawning => None,
+        State::Ended => Some("Nothing: the next event starts it again.".to_owned()),
+        State::Paused | State::PausedAndEnded => Some(format!(
+            "Comment `the-loop resume`, or run: the-loop sessions resume {item}. Until then nothing is delivered."
+        )),
+        State::Closed | State::ClosedAndRunning => Some(format!(
+            "For another, comment `the-loop start`, or run: the-loop sessions start {item}"
+        )),
+    }
 }
 
 fn title(subject: &Subject, rows: &[QueueRow], records: &[Record]) -> String {
@@ -262,15 +233,36 @@ fn title(subject: &Subject, rows: &[QueueRow], records: &[Record]) -> String {
     format!("{} on {item}{by}", kind_phrase(&kind))
 }
 
-fn explained(row: QueueRow, records: &[Record]) -> ExplainedDelivery {
-    let (result, advice) = outcome(&row);
+fn explained(
+    row: QueueRow,
+    records: &[Record],
+    open: &[QueueRow],
+    sessions: &[Session],
+) -> ExplainedDelivery {
+    let (result, advice) = match ahead(&row, open) {
+        Some(first) => (
+            format!(
+                "waits behind delivery {}, which {}",
+                first.delivery,
+                outcome(first).0
+            ),
+            outcome(first).1,
+        ),
+        None => outcome(&row),
+    };
     // Why an agent could not be started says more than that its start was given up.
     let spawn = records.iter().rev().find_map(|record| {
         let of_it = record.number("delivery") == u64::try_from(row.delivery.0).ok();
         let reason = record.text("reason").filter(|_| of_it)?;
         spawn_advice_of(reason).filter(|_| record.event == "session.spawn_failed")
     });
+    let is_started_since = sessions
+        .iter()
+        .any(|session| session.work_item == row.item && session.created_at > row.accepted_at);
     let advice = match (row.state, spawn) {
+        (DeliveryState::Abandoned, _) if is_started_since => {
+            Some("A session was started since: say it again if it still matters.")
+        }
         (DeliveryState::Abandoned, Some(spawn)) => Some(spawn.remedy),
         _ => advice,
     };
@@ -281,12 +273,28 @@ fn explained(row: QueueRow, records: &[Record]) -> ExplainedDelivery {
     }
 }
 
-/// What can be done about an event that was decided against as soon as it was seen.
-fn refused(records: &[Record]) -> Option<&'static str> {
+/// The first of those that a delivery waits for: what an agent reads comes in order.
+fn ahead<'a>(row: &QueueRow, open: &'a [QueueRow]) -> Option<&'a QueueRow> {
+    let waits = |row: &QueueRow| row.state == DeliveryState::Pending && row.class == Class::Event;
+    let first = open.iter().find(|other| {
+        other.item == row.item && other.class == Class::Event && !other.state.is_final()
+    });
+    first.filter(|first| {
+        waits(row) && first.delivery < row.delivery && first.state != DeliveryState::Pending
+    })
+}
+
+/// What can be done about an event that was decided against as soon as it was seen, or about an item
+/// for which nothing was started.
+fn refused(subject: &Subject, records: &[Record]) -> Option<&'static str> {
+    let dropped = match subject {
+        Subject::Item(_) => "dispatch.dropped",
+        Subject::Delivery(_) => "routing.dropped",
+    };
     let last = records
         .iter()
         .rev()
-        .find(|record| record.event == "routing.dropped")?;
+        .find(|record| record.event == dropped)?;
     let reason = last.text("reason")?.parse().ok()?;
     Some(drop_advice(reason).remedy)
 }
@@ -339,7 +347,7 @@ fn outcome(row: &QueueRow) -> (String, Option<&'static str>) {
     }
 }
 
-fn clock(at: DateTime<Utc>) -> String {
+pub(super) fn clock(at: DateTime<Utc>) -> String {
     at.with_timezone(&Local).format("%H:%M:%S").to_string()
 }
 
@@ -369,6 +377,9 @@ fn print(subject: &Subject, story: &Story) {
                 explained.row.delivery,
                 kind_phrase(&explained.row.kind)
             ),
+            Subject::Delivery(_) if story.deliveries.len() > 1 => {
+                format!("delivery {}: ", explained.row.delivery)
+            }
             Subject::Delivery(_) => String::new(),
         };
         output::line(format!("Result: {about}{}", explained.result));
@@ -385,7 +396,60 @@ fn print(subject: &Subject, story: &Story) {
             None => output::line("Result: the store has nothing of it any more"),
         }
     }
-    if let Some(session) = &story.session {
+    if let Subject::Item(_) = subject {
+        let session = story.session.as_deref().unwrap_or("there is none");
         output::line(format!("Session: {session}"));
+        let refused = story
+            .refused
+            .filter(|_| story.session.is_none() && story.deliveries.is_empty());
+        if let Some(advice) = story.session_advice.as_deref().or(refused) {
+            output::line(format!("To do:  {advice}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::EventKey;
+
+    #[test]
+    fn what_waits_for_the_one_before_it_says_so_with_what_that_one_waits_for() {
+        let row = |delivery, number, state, reason: Option<HoldReason>| QueueRow {
+            delivery: DeliveryId(delivery),
+            item: format!("octo/app#{number}").parse().unwrap(),
+            key: EventKey::from_stored("github.com:issue_comment:1@aa".to_owned()),
+            kind: "issue_comment".to_owned(),
+            actor: None,
+            class: Class::Event,
+            state,
+            reason: reason.map(|reason| reason.to_string()),
+            error: None,
+            attempts: 0,
+            next_at: Utc::now(),
+            accepted_at: Utc::now(),
+        };
+        let held = row(4, 15, DeliveryState::Held, Some(HoldReason::PaneInMode));
+        let other = row(5, 16, DeliveryState::Pending, None);
+        let behind = row(6, 15, DeliveryState::Pending, None);
+        let open = [held.clone(), other.clone(), behind.clone()];
+        let said = |row| explained(row, &[], &open, &[]);
+
+        let result = said(behind);
+        assert!(
+            result
+                .result
+                .starts_with("waits behind delivery 4, which waits: somebody scrolls the pane"),
+            "{}",
+            result.result
+        );
+        assert_eq!(
+            result.advice,
+            Some(hold_advice(HoldReason::PaneInMode).remedy)
+        );
+        for alone in [held, other] {
+            let result = said(alone).result;
+            assert!(!result.contains("behind"), "{result}");
+        }
     }
 }

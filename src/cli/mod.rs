@@ -11,6 +11,8 @@ mod demo;
 mod events;
 mod exit;
 mod explain;
+mod explain_steps;
+mod explain_subject;
 mod layout;
 mod live;
 mod output;

@@ -28,7 +28,7 @@ const LISTED: u32 = 10;
 /// The width of the first column: its longest head.
 const HEAD: usize = 10;
 /// The longest error that is shown; those of tools can be pages, and JSON has all of it.
-pub(super) const MAX_ERROR: usize = 300;
+const MAX_ERROR: usize = 300;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -296,7 +296,7 @@ fn attention(status: &Status, now: DateTime<Utc>) -> Vec<String> {
             MAX_ERROR,
         );
         lines.push(format!(
-            "{item}: {} was given up: {why} → the-loop events --work-item {item}",
+            "{item}: {} was given up: {why} → the-loop events --explain {item}",
             what(row)
         ));
     }

@@ -395,6 +395,14 @@ fn explain(ending: &Ending, screen: &[String]) -> String {
         Ending::Signal(signal) => format!("it was ended at once by signal {signal}"),
         Ending::Failed(why) => format!("it could not be started: {why}"),
     };
+    // What the host wrote below says the same end, and speaks of a next event that may never start it.
+    let is_the_agents =
+        |line: &&String| !(line.starts_with("[the-loop] ") && line.contains(" ended ("));
+    let screen: Vec<&str> = screen
+        .iter()
+        .filter(is_the_agents)
+        .map(String::as_str)
+        .collect();
     if screen.is_empty() {
         how
     } else {
@@ -411,11 +419,16 @@ mod tests {
 
     #[test]
     fn a_failed_agent_is_explained_by_its_end_and_its_screen() {
-        let screen = ["no such model".to_owned(), "bye".to_owned()];
+        let screen = [
+            "no such model".to_owned(),
+            "bye".to_owned(),
+            "[the-loop] claude ended (exit 3) at 2026-11-30 14:05:41; the next event starts it again"
+                .to_owned(),
+        ];
         for (ending, screen, expected) in [
             (
                 Ending::Code(3),
-                &screen[..0],
+                &screen[2..],
                 "it ended at once with exit code 3",
             ),
             (

@@ -36,7 +36,7 @@ pub use phrases::{hold_phrase, kind_phrase};
 pub use reader::{Error, Reader, Tail, read, tail};
 pub use record::{Level, Record};
 pub use reference::reference;
-pub use story::tell;
+pub use story::{tell, tell_same_failure};
 pub use vocabulary::{Decision, TYPES};
 pub use writer::EventLog;
 

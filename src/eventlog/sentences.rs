@@ -32,14 +32,14 @@ impl<'a> Words<'a> {
         self.0.number(field).unwrap_or_default()
     }
 
-    fn by(&self) -> String {
+    pub(super) fn by(&self) -> String {
         match self.get("actor") {
             "" => String::new(),
             actor => format!(" by @{actor}"),
         }
     }
 
-    fn list(&self, field: &str) -> Vec<&'a str> {
+    pub(super) fn list(&self, field: &str) -> Vec<&'a str> {
         let values = self.0.fields.get(field).and_then(Value::as_array);
         values
             .into_iter()
@@ -223,7 +223,7 @@ fn person(w: &Words<'_>, act: &str) -> String {
     }
 }
 
-fn closing(reason: &str) -> &str {
+pub(super) fn closing(reason: &str) -> &str {
     match reason {
         "issue-closed" => "issue closed",
         "pr-merged" => "pull request merged",

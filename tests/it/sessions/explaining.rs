@@ -1,5 +1,7 @@
 //! `events --explain`: why something happened, or did not.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use super::world::{World, short};
@@ -88,9 +90,16 @@ fn a_delivered_comment_and_one_that_was_not_are_explained() {
             "by @mallory: seen by poll, and decided against",
             "Session: loop-",
             "is paused",
+            "To do:  Comment `the-loop resume`",
         ],
     );
     assert!(!item.contains("stored already"), "{item}");
+    // The story names a comment by its number, a browser by its address.
+    let (_, id) = delivered.rsplit_once(':').unwrap();
+    let page = format!("https://github.com/demo/app/issues/{number}#issuecomment-{id}");
+    for named in [id, page.as_str()] {
+        told_in_order(&explain(&world, named), &["by @ada", "Result: delivered"]);
+    }
     let short_story = world
         .run(&["events", "--explain", &short(number), "--limit", "2"])
         .ok();
@@ -117,6 +126,15 @@ fn a_start_that_was_given_up_is_explained_with_its_remedy() {
             .set("polling.maxRetries", json!(1))
     });
     let number = world.issue("Broken");
+    world.run(&["poll", "--once"]).ok();
+    told_in_order(
+        &explain(&world, &short(number)),
+        &[
+            "no agent is started yet",
+            "Session: there is none",
+            "To do:  Comment `the-loop start`",
+        ],
+    );
     world.comment(number, "the-loop start");
     assert_eq!(world.run(&["poll", "--once"]).code(), 1);
 
@@ -133,6 +151,33 @@ fn a_start_that_was_given_up_is_explained_with_its_remedy() {
             "Result: given up after 1 attempt; the last error: ",
             "To do:  Start it by hand in the same directory",
         ],
+    );
+}
+
+#[test]
+fn what_was_given_up_asks_for_no_start_once_there_is_one() {
+    let scratch = Scratch::new();
+    let agent = scratch.path("late-agent");
+    let world = World::with(&scratch, |program| {
+        program
+            .set(
+                "harnesses",
+                json!({ "agent": { "command": agent, "sessionArgs": [] } }),
+            )
+            .set("polling.maxRetries", json!(1))
+    });
+    let number = world.issue("Late");
+    world.comment(number, "the-loop start");
+    assert_eq!(world.run(&["poll", "--once"]).code(), 1);
+    let given_up = world.events("poll.spawn_failed")[0]["delivery"].to_string();
+    told_in_order(&explain(&world, &given_up), &["To do:  Put right"]);
+
+    std::fs::write(&agent, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.run(&["sessions", "start", &short(number)]).ok();
+    told_in_order(
+        &explain(&world, &given_up),
+        &["Result: given up", "To do:  A session was started since"],
     );
 }
 

@@ -304,6 +304,7 @@ fn status_shows_what_was_given_up_and_why() {
         .unwrap();
     assert!(attention.contains(&short(number)), "{attention}");
     assert!(attention.contains("no-such-agent"), "{attention}");
+    assert!(attention.contains("events --explain"), "{attention}");
     let status = world.json(&["status", "--json"]);
     assert_eq!(status["pollerRunning"], json!(false));
     assert_eq!(status["inbox"]["abandoned"], json!(1));
