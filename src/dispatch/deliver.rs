@@ -297,9 +297,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// known what is waited for, which costs nothing.
     pub(super) fn unanswered(why: &Unanswered) -> Conclusion {
         match why {
-            Unanswered::Silent { .. } | Unanswered::AgentOutlivesSession { .. } => {
-                Self::waits_for(why)
-            }
+            Unanswered::Silent { .. }
+            | Unanswered::AgentOutlivesSession { .. }
+            | Unanswered::ViewOfAnother { .. } => Self::waits_for(why),
             other => Conclusion::failed(Step::Delivery, other),
         }
     }
@@ -311,6 +311,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Unanswered::AgentOutlivesSession { .. } => {
                 let which = Some(why.to_string());
                 (HoldReason::AgentOutlivesSession, SILENCE, which)
+            }
+            Unanswered::ViewOfAnother { .. } => {
+                (HoldReason::NoAgent, SILENCE, Some(why.to_string()))
             }
             other => (HoldReason::TmuxSilent, SILENCE, Some(other.to_string())),
         };

@@ -75,9 +75,12 @@ pub(super) fn finish(end: &End, name: &str, journal: &mut Journal, terminal: &Te
     });
     terminal.take_back();
     if let Some(harness) = harness {
-        // What shared the harness's fate on its terminal; others of its group may remain.
-        signal_group(harness.pid, Signal::Hangup).ok();
-        signal_group(harness.pid, Signal::Continue).ok();
+        // Where processes are not listed, the group is all that is known of what is left. It is not
+        // signalled elsewhere: its leader is reaped, and a number without a member can be another's.
+        if cfg!(not(target_os = "linux")) {
+            signal_group(harness.pid, Signal::Hangup).ok();
+            signal_group(harness.pid, Signal::Continue).ok();
+        }
         let scope = match end.cause {
             // A server that the agent left running for people outlives an end of its own.
             Cause::ItsOwn => Scope::Terminal,

@@ -9,7 +9,7 @@ use super::command::{KeptName, Scope, Setting, Target, TmuxCommand};
 use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
-use super::parse::said;
+use super::parse::{SeenPane, said};
 use super::probe::{Company, Finding, Retained};
 use super::server::{Answer, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
@@ -115,14 +115,14 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                     return None;
                 };
                 let host = pane.pid.filter(|pid| *pid == record.host.pid)?;
-                Some(note_exit(pane.pane.clone(), host, ending))
+                Some(note_exit(pane, host, ending))
             })
             .collect()
     }
 }
 
-fn note_exit(pane: crate::model::PaneId, host: i32, ending: &Ending) -> TmuxCommand {
-    let target = Target::Pane(pane);
+fn note_exit(pane: &SeenPane, host: i32, ending: &Ending) -> TmuxCommand {
+    let target = Target::Pane(pane.session.clone(), pane.pane.clone());
     TmuxCommand::IfShell {
         target: target.clone(),
         guard: Guard::Is(Field::PanePid, host.to_string()),

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::model::{DeliveryId, PaneId, SessionName, TmuxSessionId};
+use crate::model::{DeliveryId, PaneId, SessionName, TmuxSessionId, TmuxTarget};
 
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
@@ -18,8 +18,17 @@ pub enum Target {
     Name(SessionName),
     /// The session with this id, or the active pane of its current window.
     Session(TmuxSessionId),
-    /// The pane with this id, and its session.
-    Pane(PaneId),
+    /// The session with this id, and the pane with that id; formats and guards see the session's active
+    /// pane where it is nowhere.
+    ///
+    /// By its id alone a pane may be one of another session: a person who looks on by a session of
+    /// their own (`new-session -t`) shares its windows.
+    Pane(TmuxSessionId, PaneId),
+}
+
+/// The registered pane, in its session.
+pub(super) fn pane_of(target: &TmuxTarget) -> Target {
+    Target::Pane(target.session_id.clone(), target.pane.clone())
 }
 
 /// Where an option lives.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::model::{DeliveryId, HoldReason, OwnerId, TmuxTarget};
 use crate::process::identity::Life;
 
-use super::command::{Scope, Setting, Target, TmuxCommand};
+use super::command::{Scope, Setting, Target, TmuxCommand, pane_of};
 
 use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
@@ -37,7 +37,7 @@ pub enum EnterState {
 struct Outstanding {
     in_mode: bool,
     input_off: bool,
-    /// What was pasted into, where that is a person's program.
+    /// What was pasted into, where that was noted: a person's program.
     program: Option<String>,
     /// What runs there now.
     foreground: String,
@@ -69,7 +69,7 @@ fn press(
     then.extend(forget(seat.target));
     then.extend(done);
     TmuxCommand::IfShell {
-        target: Target::Pane(pane.clone()),
+        target: pane_of(seat.target),
         guard: Guard::All(guards),
         then,
         otherwise,
@@ -207,7 +207,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         owner: &OwnerId,
         due: DeliveryId,
     ) -> Result<Result<Outstanding, EnterState>, Unanswered> {
-        let pane = Target::Pane(target.pane.clone());
+        let pane = pane_of(target);
         let shown = [
             Field::PaneInMode,
             Field::PaneInputOff,
@@ -226,7 +226,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         Ok(Ok(Outstanding {
             in_mode: in_mode != "0",
             input_off: input_off != "0",
-            program: (!target.is_hosted()).then_some(program),
+            program: Some(program).filter(|program| !program.is_empty()),
             foreground,
         }))
     }

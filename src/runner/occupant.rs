@@ -2,7 +2,7 @@
 
 use crate::model::{OwnerId, TmuxSocket, TmuxTarget, WorkItemRef};
 
-use super::command::{Scope, Setting, Target, TmuxCommand};
+use super::command::{Scope, Setting, Target, TmuxCommand, pane_of};
 use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
@@ -132,7 +132,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             fields: vec![Field::Option(OptionName::Owner)],
         };
         let adopt = TmuxCommand::IfShell {
-            target: Target::Pane(target.pane.clone()),
+            target: pane_of(target),
             guard: Guard::All(vec![
                 Guard::session(&target.session_id),
                 Guard::Is(Field::PanePid, target.host.pid.to_string()),

@@ -60,6 +60,16 @@ pub(super) struct SeenPane {
     pub(super) name: String,
 }
 
+impl Snapshot {
+    /// Returns the session of ours whose pane this is, where another one only shows it: a person's that
+    /// shares its windows (`new-session -t`, `link-window`).
+    pub(super) fn shown_from(&self, pane: &SeenPane) -> Option<&str> {
+        let is_its = |other: &&SeenPane| other.pane == pane.pane && other.owner.is_some();
+        let its = self.panes.iter().find(is_its)?;
+        pane.owner.is_none().then_some(its.name.as_str())
+    }
+}
+
 /// What a made session is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MadePane {

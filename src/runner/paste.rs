@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::model::{DeliveryId, HoldReason, OwnerId, TmuxTarget};
 use crate::planted::{Planted, is_planted};
 
-use super::command::{BufferName, Scope, Setting, Target, TmuxCommand};
+use super::command::{BufferName, Scope, Setting, Target, TmuxCommand, pane_of};
 use super::deliver::{DeliverOutcome, Message};
 use super::enter::delayed_enter;
 use super::error::RunnerError;
@@ -100,7 +100,7 @@ impl Paste<'_> {
         if self.seat.foreground.is_some() {
             // Of the pane, not of the session: a person's other pane may be in front.
             then.push(TmuxCommand::SetOption {
-                target: Target::Pane(target.pane.clone()),
+                target: pane_of(target),
                 scope: Scope::Session,
                 setting: Setting::Shown(OptionName::EnterProgram, Field::Foreground),
             });
@@ -118,12 +118,12 @@ impl Paste<'_> {
         vec![
             TmuxCommand::LoadBuffer(buffer.clone()),
             TmuxCommand::IfShell {
-                target: Target::Pane(target.pane.clone()),
+                target: pane_of(target),
                 guard: self.guard(modes),
                 then,
                 otherwise: vec![
                     TmuxCommand::DisplayMessage {
-                        target: Some(Target::Pane(target.pane.clone())),
+                        target: Some(pane_of(target)),
                         marker: Marker::Refused,
                         fields: shown,
                     },

@@ -179,16 +179,20 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 found: snapshot.server,
             }));
         }
-        let panes: Vec<SeenPane> = snapshot
-            .panes
-            .iter()
-            .filter(|pane| pane.name == address.name.as_str())
-            .cloned()
-            .collect();
-        if panes.is_empty() {
+        let is_named = |pane: &&SeenPane| pane.name == address.name.as_str();
+        let named = || snapshot.panes.iter().filter(is_named);
+        let Some(first) = named().next() else {
             return Look::Finding(self.unless_running(address, Finding::NameFree));
+        };
+        let is_its_own = |pane: &&SeenPane| snapshot.shown_from(pane).is_none();
+        let panes: Vec<SeenPane> = named().filter(is_its_own).cloned().collect();
+        match snapshot.shown_from(first) {
+            Some(session) if panes.is_empty() => {
+                let session = session.to_owned();
+                Look::Finding(Finding::Unknown(Unanswered::ViewOfAnother { session }))
+            }
+            _ => self.judge(address, snapshot, panes),
         }
-        self.judge(address, snapshot, panes)
     }
 
     /// A name is not free, and a session not over, while the recorded harness runs.

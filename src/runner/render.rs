@@ -75,7 +75,7 @@ impl Target {
         match self {
             Self::Name(name) => exact(name),
             Self::Session(id) => by_id(id),
-            Self::Pane(id) => id.to_string(),
+            Self::Pane(session, pane) => format!("{}.{pane}", by_id(session)),
         }
     }
 }
@@ -276,8 +276,10 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_matched_exactly() {
+    fn a_name_is_matched_exactly_and_a_pane_in_its_session() {
         assert_eq!(Target::Name(name()).render(), "=loop-github-o--r-1:");
+        let pane = Target::Pane("$3".parse().unwrap(), pane());
+        assert_eq!(pane.render(), "$3:.%5");
     }
 
     #[test]
@@ -301,7 +303,7 @@ mod tests {
         let delayed = TmuxCommand::RunShellDelayed {
             delay: Duration::from_millis(300),
             commands: vec![TmuxCommand::IfShell {
-                target: Target::Pane(pane()),
+                target: Target::Pane("$3".parse().unwrap(), pane()),
                 guard: Guard::Is(Field::Option(OptionName::Enter), "7".to_owned()),
                 then: vec![TmuxCommand::SendEnter(pane())],
                 otherwise: Vec::new(),

@@ -2,7 +2,7 @@
 
 use crate::model::TmuxSocket;
 
-use super::command::{Target, TmuxCommand};
+use super::command::{Target, TmuxCommand, pane_of};
 use super::field::{Field, Marker};
 use super::parse::fields_of;
 use super::real::{Access, RealTmux};
@@ -20,7 +20,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let (pane, pid) = match &address.target {
             // After a restart of the machine both its pane's id and its pid may be another one's.
             Some(target) if target.boot != self.machine.boot() => return Ok(None),
-            Some(target) => (Target::Pane(target.pane.clone()), Some(target.host.pid)),
+            Some(target) => (pane_of(target), Some(target.host.pid)),
             None => (Target::Name(address.name.clone()), None),
         };
         self.capture_pane(self.socket_of(address), pane, pid).await
@@ -28,7 +28,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
 
     pub(super) async fn screen_of(&self, pane: &SpawnedPane, host: i32) -> Option<String> {
         let socket = TmuxSocket::Path(pane.socket.clone());
-        let target = Target::Pane(pane.pane.clone());
+        let target = Target::Pane(pane.session_id.clone(), pane.pane.clone());
         let screen = self.capture_pane(&socket, target, Some(host)).await;
         screen.ok().flatten()
     }

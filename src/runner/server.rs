@@ -133,6 +133,12 @@ pub enum Unanswered {
         /// The harness.
         harness: ProcessId,
     },
+    /// The session shows windows of another one only: a person looks on, and tmux named it so.
+    #[error("the session only shows the windows of {session}; rename or close it")]
+    ViewOfAnother {
+        /// Whose windows they are.
+        session: String,
+    },
     /// The harness is gone, but its host, which still runs, did not say so.
     #[error("the agent (process {harness}) is gone, but its end is not recorded")]
     EndUnrecorded {

@@ -57,12 +57,13 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let mut fields = vec![
             Field::ServerPid,
             Field::SessionId,
+            Field::PaneId,
             Field::Option(OptionName::Owner),
         ];
         fields.extend(shown);
         let count = fields.len();
         let question = TmuxCommand::DisplayMessage {
-            target: Some(at),
+            target: Some(at.clone()),
             marker: Marker::Is,
             fields,
         };
@@ -73,7 +74,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             detail: format!("status {}, {:?}", answer.status, answer.words),
         };
         let line = fields_of(&answer, Marker::Is, count).next();
-        let Some([server, session, found, values @ ..]) = line.as_deref() else {
+        let Some([server, session, pane, found, values @ ..]) = line.as_deref() else {
             return Err(no_verdict());
         };
         let is_recorded = *server == target.server.pid.to_string();
@@ -83,7 +84,13 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
                 found: server.parse().unwrap_or_default(),
             });
         }
-        if !is_recorded || *session != target.session_id.to_string() || *found != owner.as_str() {
+        let is_there = match &at {
+            // For a pane that is nowhere, the active one is shown.
+            Target::Pane(_, wanted) => *pane == wanted.to_string(),
+            Target::Name(_) | Target::Session(_) => true,
+        };
+        let is_session = *session == target.session_id.to_string() && *found == owner.as_str();
+        if !is_recorded || !is_session || !is_there {
             return Ok(None);
         }
         let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();

@@ -59,6 +59,7 @@ contract! {
     guards:
         a_guard_sees_one_session,
         an_option_is_set_to_what_its_target_shows,
+        a_pane_is_seen_in_the_session_that_is_named_with_it,
         a_later_time_than_the_limit_is_refused,
         a_time_limit_needs_the_clock_option,
         an_absent_session_has_no_live_pane,

@@ -66,6 +66,13 @@ pub(crate) struct Made {
     pub(crate) pid: i32,
 }
 
+impl Made {
+    /// Its pane, in its session.
+    pub(crate) fn at(&self) -> Target {
+        Target::Pane(self.session.clone(), self.pane.clone())
+    }
+}
+
 pub(crate) fn name(number: u64) -> SessionName {
     let item: WorkItemRef = format!("github:o/r#{number}").parse().unwrap();
     item.session_name().unwrap()

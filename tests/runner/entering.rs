@@ -151,3 +151,21 @@ async fn an_enter_for_a_persons_program_is_pressed_while_it_is_there() {
     assert_eq!(state, Ok(EnterState::Pressed));
     assert_eq!(rig.typed(1, "\n"), "text\n");
 }
+
+/// The host of another installation, whose record is not ours to read, is its own agent to us.
+#[tokio::test]
+async fn an_enter_for_a_host_without_a_record_is_pressed() {
+    let rig = Rig::new();
+    let it = rig.start_recorder(1).await;
+    let mut slow = message(1, "text");
+    slow.submit_gap = Duration::from_secs(600);
+    rig.runner.deliver(&it, &slow, &open).await.unwrap();
+    let mut unread = it.clone();
+    let target = unread.target.as_mut().unwrap();
+    target.harness = target.host;
+
+    let state = rig.runner.settle_enter(&unread, DeliveryId(1), &open).await;
+
+    assert_eq!(state, Ok(EnterState::Pressed));
+    assert_eq!(rig.typed(1, "\r"), crate::rig::pasted("text"));
+}

@@ -19,3 +19,4 @@ mod rig;
 mod silence;
 mod sockets;
 mod spawning;
+mod viewing;

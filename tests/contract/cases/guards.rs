@@ -1,6 +1,7 @@
 //! What tmux checks in the moment in which it acts.
 
 use chrono::Utc;
+use the_loop::model::PaneId;
 use the_loop::runner::{
     BufferName, Field, Guard, Marker, OptionName, Scope, Setting, Target, TmuxCommand, TmuxServer,
     Unanswered,
@@ -32,7 +33,7 @@ async fn holds(stage: &impl Stage, target: Target, guard: Guard) -> bool {
 
 fn set(made: &Made, scope: Scope, setting: Setting) -> TmuxCommand {
     TmuxCommand::SetOption {
-        target: Target::Pane(made.pane.clone()),
+        target: made.at(),
         scope,
         setting,
     }
@@ -41,7 +42,7 @@ fn set(made: &Made, scope: Scope, setting: Setting) -> TmuxCommand {
 pub(crate) async fn a_guard_sees_one_session(stage: &impl Stage) {
     let one = make_some(stage, 1).await;
     let other = make_some(stage, 15).await;
-    let pane = || Target::Pane(one.pane.clone());
+    let pane = || one.at();
     let owner = |n: u64| Guard::Is(Field::Option(OptionName::Owner), format!("owner-{n}"));
     let pid = |pid: i32| Guard::Is(Field::PanePid, pid.to_string());
 
@@ -71,7 +72,7 @@ pub(crate) async fn a_guard_sees_one_session(stage: &impl Stage) {
         assert!(
             !holds(
                 stage,
-                Target::Pane("%99".parse().unwrap()),
+                Target::Pane("$99".parse().unwrap(), "%99".parse().unwrap()),
                 all(vec![wrong.clone()])
             )
             .await
@@ -80,11 +81,41 @@ pub(crate) async fn a_guard_sees_one_session(stage: &impl Stage) {
     }
 }
 
+/// The session is the one that is named, the pane is found wherever it is, and one that is nowhere is
+/// the active one: a guard asks for both.
+pub(crate) async fn a_pane_is_seen_in_the_session_that_is_named_with_it(stage: &impl Stage) {
+    let one = make_some(stage, 1).await;
+    let other = make_some(stage, 15).await;
+    let split = stage.persons_pane(&one);
+    let fields = [
+        Field::SessionId,
+        Field::Option(OptionName::Owner),
+        Field::PaneId,
+    ];
+    let seen = |owner: &str, made: &Made, pane: &PaneId| {
+        [made.session.to_string(), owner.to_owned(), pane.to_string()]
+    };
+
+    let own = seen("owner-1", &one, &one.pane);
+    assert_eq!(shown(stage, one.at(), &fields).await, own);
+    let strayed = Target::Pane(other.session.clone(), one.pane.clone());
+    let found = seen("owner-15", &other, &one.pane);
+    assert_eq!(shown(stage, strayed, &fields).await, found);
+    let nowhere: PaneId = "%99".parse().unwrap();
+    let absent = || Target::Pane(one.session.clone(), nowhere.clone());
+    let active = seen("owner-1", &one, &split);
+    assert_eq!(shown(stage, absent(), &fields).await, active);
+    assert!(!holds(stage, absent(), Guard::pane(&nowhere)).await);
+    let screen = ask(stage, vec![TmuxCommand::CapturePane(absent())]).await;
+    assert_eq!(screen.status, 1, "{screen:?}");
+    assert_eq!(screen.words, format!("can't find pane: {nowhere}"));
+}
+
 /// Of the pane that is named, though another is in front.
 pub(crate) async fn an_option_is_set_to_what_its_target_shows(stage: &impl Stage) {
     let made = make_some(stage, 1).await;
     stage.persons_pane(&made);
-    let target = || Target::Pane(made.pane.clone());
+    let target = || made.at();
     let setting = Setting::Shown(OptionName::EnterProgram, Field::PanePid);
 
     let answer = ask(stage, vec![set(&made, Scope::Session, setting)]).await;
@@ -168,9 +199,12 @@ pub(crate) async fn a_recorded_end_counts_for_its_own_pane_only(stage: &impl Sta
     assert_eq!(ask(stage, vec![noted]).await.status, 0);
 
     let ended = [Field::Hosted, Field::HarnessEnded];
-    let pane = Target::Pane(made.pane.clone());
+    let pane = made.at();
     assert_eq!(shown(stage, pane, &ended).await, ["1", "1"]);
-    assert_eq!(shown(stage, Target::Pane(split), &ended).await, ["0", "0"]);
+    assert_eq!(
+        shown(stage, Target::Pane(made.session.clone(), split), &ended).await,
+        ["0", "0"]
+    );
     let session = || Target::Session(made.session.clone());
     assert!(!holds(stage, session(), Guard::EveryPaneEnded).await);
     assert!(holds(stage, session(), Guard::EveryHostEnded).await);

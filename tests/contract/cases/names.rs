@@ -100,7 +100,7 @@ pub(crate) async fn an_absent_target_shows_nothing_and_is_no_error(stage: &impl 
     let absent = [
         Target::Name(name(2)),
         Target::Session("$99".parse().unwrap()),
-        Target::Pane("%99".parse().unwrap()),
+        Target::Pane("$99".parse().unwrap(), "%99".parse().unwrap()),
     ];
     let fields = [
         Field::SessionId,
@@ -127,7 +127,7 @@ pub(crate) async fn ids_are_never_used_again(stage: &impl Stage) {
 
     assert_ne!(first.session, second.session);
     assert_ne!(first.pane, second.pane);
-    let old = shown(stage, Target::Pane(first.pane), &[Field::SessionId]).await;
+    let old = shown(stage, first.at(), &[Field::SessionId]).await;
     assert_eq!(old, [""]);
 }
 

@@ -49,7 +49,7 @@ fn once(made: &Made, delivery: i64) -> Vec<TmuxCommand> {
     vec![
         TmuxCommand::LoadBuffer(buffer(delivery)),
         TmuxCommand::IfShell {
-            target: Target::Pane(made.pane.clone()),
+            target: made.at(),
             guard: Guard::All(vec![Guard::pane(&made.pane), Guard::Unset(token)]),
             then: vec![
                 paste(made, delivery),
@@ -140,7 +140,7 @@ pub(crate) async fn a_paste_that_fails_leaves_no_token(stage: &impl Stage) {
 
     assert_eq!(line(&answer, Marker::Done), None, "{answer:?}");
     let token = Field::Option(OptionName::Token(DeliveryId(7)));
-    let seen = shown(stage, Target::Pane(made.pane), &[token]).await;
+    let seen = shown(stage, made.at(), &[token]).await;
     assert_eq!(seen, [""]);
 }
 
@@ -148,7 +148,7 @@ pub(crate) async fn a_paste_that_fails_leaves_no_token(stage: &impl Stage) {
 pub(crate) async fn a_mode_takes_the_brackets_and_the_enter(stage: &impl Stage) {
     let made = make_recorder(stage, 1, Manners::Brackets).await;
     stage.copy_mode(&made);
-    let mode = shown(stage, Target::Pane(made.pane.clone()), &[Field::PaneInMode]).await;
+    let mode = shown(stage, made.at(), &[Field::PaneInMode]).await;
     assert_eq!(mode, ["1"]);
 
     let mut commands = load_and_paste(&made, 1);
@@ -173,12 +173,7 @@ pub(crate) async fn input_that_is_switched_off_is_dropped_without_a_word(stage: 
     let off = make_recorder(stage, 1, Manners::Plain).await;
     let on = make_recorder(stage, 2, Manners::Plain).await;
     stage.input_off(&off);
-    let seen = shown(
-        stage,
-        Target::Pane(off.pane.clone()),
-        &[Field::PaneInputOff],
-    )
-    .await;
+    let seen = shown(stage, off.at(), &[Field::PaneInputOff]).await;
     assert_eq!(seen, ["1"]);
 
     assert_eq!(hand(stage, "lost", load_and_paste(&off, 1)).await.status, 0);
@@ -229,7 +224,7 @@ fn enter_later(made: &Made, delay: u64) -> TmuxCommand {
         Guard::Is(Field::Option(OptionName::Enter), "7".to_owned()),
     ]);
     let press = TmuxCommand::IfShell {
-        target: Target::Pane(made.pane.clone()),
+        target: made.at(),
         guard: outstanding,
         then: vec![
             TmuxCommand::SendEnter(made.pane.clone()),
@@ -265,7 +260,7 @@ pub(crate) async fn an_enter_comes_later_by_itself(stage: &impl Stage) {
     let wanted = format!("{}\r", bracketed("a"));
     assert_eq!(stage.recorded("r1", "\r").await, wanted);
     let enter = [Field::Option(OptionName::Enter)];
-    assert_eq!(shown(stage, Target::Pane(made.pane), &enter).await, [""]);
+    assert_eq!(shown(stage, made.at(), &enter).await, [""]);
 }
 
 pub(crate) async fn a_later_enter_is_judged_when_it_comes(stage: &impl Stage) {
@@ -286,5 +281,5 @@ pub(crate) async fn a_later_enter_is_judged_when_it_comes(stage: &impl Stage) {
 
     assert_eq!(stage.so_far("r1"), "a");
     let enter = [Field::Option(OptionName::Enter)];
-    assert_eq!(shown(stage, Target::Pane(made.pane), &enter).await, ["8"]);
+    assert_eq!(shown(stage, made.at(), &enter).await, ["8"]);
 }

@@ -151,7 +151,7 @@ pub(crate) async fn a_dead_pane_was_a_hosts_only_if_it_says_so(stage: &impl Stag
         wait_until_dead(stage, made).await;
     }
 
-    let seen = |made: &Made| Target::Pane(made.pane.clone());
+    let seen = |made: &Made| made.at();
     let fields = [Field::Hosted, Field::PanePid];
     let wanted = ["1".to_owned(), host.pid.to_string()];
     assert_eq!(shown(stage, seen(&host), &fields).await, wanted);
@@ -160,7 +160,7 @@ pub(crate) async fn a_dead_pane_was_a_hosts_only_if_it_says_so(stage: &impl Stag
 
 async fn keep(stage: &impl Stage, made: &Made) {
     let keep = TmuxCommand::SetOption {
-        target: Target::Pane(made.pane.clone()),
+        target: made.at(),
         scope: Scope::Window,
         setting: Setting::Native("remain-on-exit", "on"),
     };
@@ -169,7 +169,7 @@ async fn keep(stage: &impl Stage, made: &Made) {
 
 async fn wait_until_dead(stage: &impl Stage, made: &Made) {
     let give_up = tokio::time::Instant::now() + crate::tmux::PATIENCE;
-    while shown(stage, Target::Pane(made.pane.clone()), &[Field::PaneDead]).await != ["1"] {
+    while shown(stage, made.at(), &[Field::PaneDead]).await != ["1"] {
         assert!(tokio::time::Instant::now() < give_up, "it does not die");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

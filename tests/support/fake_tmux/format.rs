@@ -19,7 +19,7 @@ impl Subject<'_> {
     }
 
     fn pane(&self) -> Option<&Pane> {
-        Some(&self.session()?.panes[self.found?.pane])
+        Some(self.server.pane(self.found?))
     }
 
     /// Options of a pane are its own, then its session's.
@@ -105,6 +105,7 @@ impl Subject<'_> {
             Some(Self {
                 found: Some(Found {
                     session: session?,
+                    home: session?,
                     pane,
                 }),
                 ..*self

@@ -129,7 +129,7 @@ impl Run<'_> {
                 let Some(found) = self.server.find_pane(pane) else {
                     return Ok(());
                 };
-                let pane = &self.server.sessions[found.session].panes[found.pane];
+                let pane = self.server.pane(found);
                 if !pane.dead && !pane.input_off && pane.modes == 0 {
                     self.programs.typed(pane.program.pid, b"\r");
                 }
@@ -137,7 +137,7 @@ impl Run<'_> {
             }
             TmuxCommand::LeaveModes(pane) => {
                 let found = self.pane(pane)?;
-                self.server.sessions[found.session].panes[found.pane].modes = 0;
+                self.server.found_mut(found).modes = 0;
                 Ok(())
             }
             TmuxCommand::DisplayMessage {
@@ -174,7 +174,12 @@ impl Run<'_> {
             }
             TmuxCommand::CapturePane(target) => {
                 let found = self.session(target)?;
-                let pane = &self.server.sessions[found.session].panes[found.pane];
+                let pane = self.server.pane(found);
+                if let Target::Pane(_, wanted) = target
+                    && pane.id != *wanted
+                {
+                    return self.fail(format!("can't find pane: {wanted}"));
+                }
                 self.output
                     .push_str(&self.programs.screen(pane.program.pid));
                 Ok(())
@@ -199,9 +204,7 @@ impl Run<'_> {
         };
         let options = match (scope, found) {
             (Scope::Session, Some(found)) => &mut self.server.sessions[found.session].options,
-            (Scope::Pane, Some(found)) => {
-                &mut self.server.sessions[found.session].panes[found.pane].options
-            }
+            (Scope::Pane, Some(found)) => &mut self.server.found_mut(found).options,
             (Scope::Server, _) => &mut self.server.options,
             (Scope::Window, Some(found)) => {
                 let Setting::Native(name, value) = setting else {
@@ -235,7 +238,7 @@ impl Run<'_> {
         let Some(text) = self.server.buffers.get(&name.render()).cloned() else {
             return self.fail(format!("no buffer {}", name.render()));
         };
-        let pane = &self.server.sessions[found.session].panes[found.pane];
+        let pane = self.server.pane(found);
         if pane.dead {
             // tmux 3.3a crashes.
             self.server.alive = false;
@@ -260,7 +263,12 @@ impl Run<'_> {
         }
         for session in 0..self.server.sessions.len() {
             for pane in 0..self.server.sessions[session].panes.len() {
-                self.print(Marker::Pane, fields, Some(Found { session, pane }));
+                let found = Found {
+                    session,
+                    home: session,
+                    pane,
+                };
+                self.print(Marker::Pane, fields, Some(found));
             }
         }
         Ok(())

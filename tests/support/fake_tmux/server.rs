@@ -58,6 +58,8 @@ pub(crate) struct Client {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) session: usize,
+    /// Where the pane is: mostly there, but one is found by its id wherever it is.
+    pub(crate) home: usize,
     pub(crate) pane: usize,
 }
 
@@ -91,8 +93,10 @@ impl Server {
             panes: vec![pane],
             clients: Vec::new(),
         });
+        let session = self.sessions.len() - 1;
         Found {
-            session: self.sessions.len() - 1,
+            session,
+            home: session,
             pane: 0,
         }
     }
@@ -127,20 +131,42 @@ impl Server {
             let session = self.sessions.iter().position(is)?;
             let front = |pane: &Pane| pane.in_front;
             let pane = self.sessions[session].panes.iter().position(front)?;
-            Some(Found { session, pane })
+            Some(Found {
+                session,
+                home: session,
+                pane,
+            })
         };
         match target {
             Target::Name(name) => by(&|session| session.name == name.as_str()),
             Target::Session(id) => by(&|session| session.id == *id),
-            Target::Pane(id) => self.find_pane(id),
+            Target::Pane(session, pane) => {
+                let front = by(&|it| it.id == *session)?;
+                Some(self.find_pane(pane).map_or(front, |named| Found {
+                    session: front.session,
+                    ..named
+                }))
+            }
         }
     }
 
     pub(crate) fn find_pane(&self, id: &PaneId) -> Option<Found> {
         self.sessions.iter().enumerate().find_map(|(session, it)| {
             let pane = it.panes.iter().position(|pane| pane.id == *id)?;
-            Some(Found { session, pane })
+            Some(Found {
+                session,
+                home: session,
+                pane,
+            })
         })
+    }
+
+    pub(crate) fn pane(&self, found: Found) -> &Pane {
+        &self.sessions[found.home].panes[found.pane]
+    }
+
+    pub(crate) fn found_mut(&mut self, found: Found) -> &mut Pane {
+        &mut self.sessions[found.home].panes[found.pane]
     }
 
     pub(crate) fn session_mut(&mut self, id: &TmuxSessionId) -> &mut Session {
