@@ -174,7 +174,7 @@ pub(super) async fn next(
                 Ok(Some(token)) => take_over(store, owner, is_dead, row, &token).await?,
                 Err(_) => {
                     replace_token(store, row.id()).await?;
-                    Tried::PutAside
+                    Tried::Nothing
                 }
             };
             match tried {
