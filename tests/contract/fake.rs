@@ -200,9 +200,8 @@ impl Stage for FakeStage {
     }
 
     fn note_end(&self, made: &Made) {
-        let how = format!("{} code:3", made.pid);
         self.tmux
-            .set_pane_option(&self.socket(), &made.pane, "@loop_exit", &how);
+            .note_exit(&self.socket(), &made.pane, made.pid, "code:3");
     }
 
     fn persons_pane(&self, made: &Made) -> PaneId {

@@ -190,7 +190,7 @@ impl StoryMachine {
             if let Some((socket, pane)) = place.filter(|(socket, _)| tmux.answers(socket)) {
                 let mark = self.table().take_mark(host);
                 if let Some(word) = mark {
-                    tmux.set_pane_option(&socket, &pane, "@loop_exit", &format!("{host} {word}"));
+                    tmux.note_exit(&socket, &pane, host, &word);
                 }
             }
             if ended {

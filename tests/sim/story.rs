@@ -14,7 +14,7 @@ use crate::said::Said;
 use crate::world::{Ingress, World};
 
 /// How long things happen, in milliseconds.
-const LENGTH: u64 = 60_000;
+const LENGTH: u64 = 40_000;
 /// How long a story goes on after the last of them, in milliseconds.
 const AFTER: i64 = 5_000;
 /// How long it may take until everything has come to rest.

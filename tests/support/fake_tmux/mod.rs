@@ -255,12 +255,14 @@ impl FakeTmux {
         }
     }
 
-    /// Sets an option of a pane, as a host does.
-    pub(crate) fn set_pane_option(&self, socket: &TmuxSocket, pane: &PaneId, name: &str, to: &str) {
+    /// Notes how a harness ended in the pane of its host, and in no other, as a host does.
+    pub(crate) fn note_exit(&self, socket: &TmuxSocket, pane: &PaneId, host: i32, word: &str) {
         let mut world = self.world();
-        // Another server may listen by now, which has no such pane.
-        if let Some(pane) = world.listening(socket).pane_mut(pane) {
-            pane.options.insert(name.to_owned(), to.to_owned());
+        // Another server may listen by now, whose pane of that id is another one.
+        let pane = world.listening(socket).pane_mut(pane);
+        if let Some(pane) = pane.filter(|pane| pane.program.pid == host) {
+            let exit = format!("{host} {word}");
+            pane.options.insert("@loop_exit".to_owned(), exit);
         }
     }
 
