@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
+#[cfg(target_os = "linux")]
+use rustix::{fs::OFlags, io::ioctl_fionread};
 use serde_json::json;
 use the_loop::demo::agent::{Entry, Record};
 use the_loop::demo::github::LocalGitHub;
@@ -141,6 +145,30 @@ impl Program {
         }
         kept
     }
+}
+
+/// Tells whether an agent sleeps and its terminal holds nothing that it has not read.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_at_rest(agent: &Found) -> bool {
+    let at = Path::new("/proc").join(agent.pid.to_string());
+    let terminal = File::options()
+        .read(true)
+        .custom_flags(OFlags::NOCTTY.bits().cast_signed())
+        .open(at.join("fd/0"));
+    let unread = terminal.map(|terminal| ioctl_fionread(&terminal));
+    // What comes in from here on wakes it.
+    let sleeps = fs::read_to_string(at.join("stat")).is_ok_and(|stat| {
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.starts_with(" S"))
+    });
+    sleeps && matches!(unread, Ok(Ok(0)))
+}
+
+/// Supposes that it is: here nobody can ask.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_at_rest(_agent: &Found) -> bool {
+    true
 }
 
 /// Returns the number of the item that an agent's start was for.

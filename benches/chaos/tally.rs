@@ -25,6 +25,7 @@ pub(crate) struct Tally {
     lost: Vec<String>,
     twice: Vec<String>,
     marked: usize,
+    late_summaries: usize,
     wrong_session: Vec<String>,
     out_of_order: Vec<String>,
     ended: Vec<String>,
@@ -45,12 +46,12 @@ impl Tally {
     }
 
     /// Every text is read by the agent of its item, once unless it says that it may be a repeat, and
-    /// after those that were written before it; returns what was read.
+    /// after those that were written before it; returns what was read in its place.
     fn look_for_readings(&mut self, records: &[Record]) -> BTreeSet<Text> {
         let items = items(records);
         let mut read = BTreeSet::new();
-        // What is promised is the order in each of GitHub's lists, and a killed daemon may find one
-        // list long before another; the remarks of one review are told as its files have them.
+        // Each of GitHub's lists has its order; the remarks of one review are told as its files have
+        // them.
         let mut newest: BTreeMap<(u64, Kind), Text> = BTreeMap::new();
         for record in records {
             let (Entry::Start {
@@ -65,7 +66,6 @@ impl Tally {
                 if items.get(&record.pid) != Some(&text.item) {
                     let by = record.pid;
                     self.wrong_session.push(format!("{text} read by {by}"));
-                    read.insert(text);
                     continue;
                 }
                 if !read.insert(text) {
@@ -78,7 +78,14 @@ impl Tally {
                 }
                 let newest = newest.entry((text.item, text.kind)).or_insert(text);
                 if text.act < newest.act {
-                    self.out_of_order.push(format!("{text} after {newest}"));
+                    match text.kind {
+                        // Its remarks are in a list of their own. A daemon that is killed between the
+                        // two tells it later, as a message of its own.
+                        Kind::Review => self.late_summaries += 1,
+                        Kind::Comment | Kind::Remark => {
+                            self.out_of_order.push(format!("{text} after {newest}"));
+                        }
+                    }
                 }
                 *newest = text.max(*newest);
             }
@@ -150,7 +157,10 @@ impl Tally {
         [("accepted", self.accepted), ("delivered", self.delivered)]
             .into_iter()
             .chain(faults.map(|(what, all)| (what, all.len())))
-            .chain([("said again with the mark", self.marked)])
+            .chain([
+                ("said again with the mark", self.marked),
+                ("review summaries late", self.late_summaries),
+            ])
             .collect()
     }
 }
