@@ -24,7 +24,7 @@ newest-tmux: prerequisites ## Run what talks to real tmux against the newest rel
 bench: prerequisites ## Measure, and print the figures beside their targets (ARGS=--json for JSON)
 	@$(CARGO) bench --locked --quiet --bench figures -- $(ARGS)
 
-chaos: prerequisites ## Kill, stop and break everything for minutes, and count what got lost (ARGS="--seed 7")
+chaos: prerequisites ## Kill, stop and break everything for minutes, and count what got lost (ARGS="--seed 7 --python")
 	@$(CARGO) bench --locked --quiet --profile dev --bench chaos -- $(ARGS)
 
 simulate: ## Play stories on a simulated machine (SEEDS=10000, or SEED=7 with all that happens in it)

@@ -6,65 +6,34 @@ use std::time::Duration;
 use rustix::process::Signal;
 use the_loop::demo::github::{Fault, LocalGitHub};
 
-use crate::REPO;
-use crate::support::{Found, Running, Scratch, TheLoop};
+use crate::dice::Dice;
+use crate::people::People;
+use crate::program::{Daemon, Program, is_at_rest};
+use crate::support::poll;
 
-const LABEL: &str = "the-loop: auto-execute";
-
-/// A small generator: the same seed makes the same storm.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below `sides`.
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-
-    fn pause(&mut self, from: u64, to: u64) {
-        std::thread::sleep(Duration::from_millis(from + self.roll(to - from)));
-    }
-}
+/// How long it may take until the agent of another item starts.
+const STARTING: Duration = Duration::from_secs(20);
 
 /// The storm, and what it did.
 pub(crate) struct Storm<'a> {
     dice: Dice,
-    scratch: &'a Scratch,
-    the_loop: &'a TheLoop<'a>,
+    program: &'a Program,
     github: &'a LocalGitHub,
-    items: Vec<u64>,
-    daemon: Option<Running>,
-    written: BTreeMap<u64, u64>,
+    daemon: Option<Daemon>,
     killed: BTreeSet<i32>,
     deeds: BTreeMap<&'static str, u64>,
 }
 
 impl<'a> Storm<'a> {
-    pub(crate) fn new(
-        seed: u64,
-        scratch: &'a Scratch,
-        the_loop: &'a TheLoop<'a>,
-        github: &'a LocalGitHub,
-    ) -> Self {
+    pub(crate) fn new(seed: u64, program: &'a Program, github: &'a LocalGitHub) -> Self {
         Self {
-            // Zero would stay zero.
-            dice: Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
-            scratch,
-            the_loop,
+            dice: Dice::new(seed),
+            program,
             github,
-            items: Vec::new(),
             daemon: None,
-            written: BTreeMap::new(),
             killed: BTreeSet::new(),
             deeds: BTreeMap::new(),
         }
-    }
-
-    /// How many texts were written for each item.
-    pub(crate) fn written(&self) -> &BTreeMap<u64, u64> {
-        &self.written
     }
 
     /// The agents that the storm killed.
@@ -80,85 +49,81 @@ impl<'a> Storm<'a> {
         deeds.join(", ")
     }
 
-    /// Makes the items, each labelled and started.
-    pub(crate) fn begin(&mut self, items: u64) {
-        for item in 0..items {
-            let number = self
-                .github
-                .open_issue(REPO, "ada", &format!("Item {item}"), "");
-            self.github.label(REPO, number, "ada", LABEL).unwrap();
-            self.github
-                .comment(REPO, number, "ada", "the-loop start")
-                .unwrap();
-            self.items.push(number);
+    /// Starts the daemon, and waits until every item has been seen: what its thread holds before that
+    /// is never told. Where no further agent starts, what is written for its item counts as lost.
+    pub(crate) fn gather(&mut self, people: &People<'_>) {
+        self.daemon = Some(self.program.start());
+        let wanted = people.items().len();
+        let mut started = 0;
+        while started < wanted {
+            let more = || Some(self.program.items().len()).filter(|now| *now > started);
+            let Some(now) = poll(STARTING, more) else {
+                let name = self.program.name;
+                println!("{name}: no agent for {} of the items", wanted - started);
+                return;
+            };
+            started = now;
         }
-        self.daemon = Some(self.start());
     }
 
-    fn start(&self) -> Running {
-        self.the_loop.start(&["-q", "poll", "start"])
-    }
-
-    /// Writes all texts while it does harm in between.
-    pub(crate) fn rage(&mut self, events: u64) {
-        for event in 0..events {
-            let place = self.dice.roll(self.items.len() as u64);
-            // In turn, so that no item gets more than its share.
-            let number = self.items[usize::try_from(event).unwrap() % self.items.len()];
-            let nth = self.written.entry(number).or_default();
-            *nth += 1;
-            let text = format!("<{number}:{nth}>");
-            self.github.comment(REPO, number, "ada", &text).unwrap();
-            self.dice.pause(5, 60);
-            if event % 4 == 0 {
-                self.harm(place);
+    /// Lets people write so many texts while it does harm in between.
+    pub(crate) fn rage(&mut self, people: &mut People<'_>, texts: u64) {
+        let mut written = 0;
+        while written < texts {
+            for _ in 0..people.write(&mut self.dice, texts - written) {
+                written += 1;
+                self.dice.pause(5, 60);
+                if written.is_multiple_of(4) {
+                    self.harm();
+                }
             }
         }
     }
 
-    fn harm(&mut self, place: u64) {
+    fn harm(&mut self) {
+        let place = usize::try_from(self.dice.roll(1000)).unwrap();
         let deed = match self.dice.roll(10) {
             0..=2 => {
-                let daemon = self.daemon.take().expect("it runs");
-                daemon.signal(Signal::KILL);
-                drop(daemon);
+                drop(self.daemon.take());
                 self.dice.pause(1, 300);
-                self.daemon = Some(self.start());
+                self.daemon = Some(self.program.start());
                 "daemons killed"
             }
             3 => {
-                // Beside the daemon, as cron would.
-                drop(self.the_loop.start(&["-q", "poll", "--once"]));
+                let run = self.program.start_once();
+                self.dice.pause(1, 600);
+                drop(run);
                 "one-shot runs killed"
             }
             4..=5 => {
-                let servers: Vec<Found> = self.servers();
-                for server in &servers {
+                let server = self.program.server();
+                if let Some(server) = &server {
                     server.signal(Signal::STOP);
                 }
                 self.dice.pause(20, 1500);
-                for server in &servers {
+                if let Some(server) = &server {
                     server.signal(Signal::CONT);
                 }
                 "tmux stopped"
             }
             6..=7 => {
-                let agents = self.scratch.processes("demo-agent");
-                let harnesses: Vec<&Found> = agents
-                    .iter()
-                    .filter(|found| !found.command.contains(" host"))
-                    .collect();
-                if harnesses.is_empty() {
+                let mut agents = self.program.agents();
+                if agents.is_empty() {
                     return;
                 }
-                let chosen = usize::try_from(place).unwrap() % harnesses.len();
-                harnesses[chosen].signal(Signal::KILL);
-                self.killed.insert(harnesses[chosen].pid);
+                let first = place % agents.len();
+                agents.rotate_left(first);
+                // One that has a text in its hands, sent and not yet noted, would take it along: who
+                // kills such an agent cannot tell whether it read that.
+                let Some(chosen) = agents.iter().find(|agent| is_at_rest(agent)) else {
+                    return;
+                };
+                chosen.signal(Signal::KILL);
+                self.killed.insert(chosen.pid);
                 "agents killed"
             }
             8 => {
-                let part =
-                    ["/issues?", "/issues/comments", "/pulls"][usize::try_from(place).unwrap() % 3];
+                let part = ["/issues?", "comments", "/pulls"][place % 3];
                 let fault = match self.dice.roll(3) {
                     0 => Fault::Status(502),
                     1 => Fault::Truncated,
@@ -178,27 +143,10 @@ impl<'a> Storm<'a> {
         *self.deeds.entry(deed).or_default() += 1;
     }
 
-    fn servers(&self) -> Vec<Found> {
-        let output = self
-            .scratch
-            .tmux_output(&["display-message", "-p", "#{pid}"]);
-        let pid = String::from_utf8_lossy(&output.stdout).trim().parse().ok();
-        let found = pid.map(|pid| Found {
-            pid,
-            command: "tmux".to_owned(),
-        });
-        found.into_iter().collect()
-    }
-
     /// Ends the storm: from here on nothing fails, and one daemon works.
-    pub(crate) fn calm(&mut self) -> Running {
+    pub(crate) fn calm(&mut self) {
         self.github.heal();
-        for server in self.servers() {
-            server.signal(Signal::CONT);
-        }
-        let daemon = self.daemon.take().expect("it runs");
-        daemon.signal(Signal::KILL);
-        drop(daemon);
-        self.start()
+        drop(self.daemon.take());
+        self.daemon = Some(self.program.start());
     }
 }

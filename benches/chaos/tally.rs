@@ -1,27 +1,31 @@
 //! What was read, compared with what was written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use the_loop::demo::agent::{Entry, Record};
 
-/// A text that an agent read.
-struct Reading {
-    pid: u32,
-    /// The item and the place that the text names.
-    text: (u64, u64),
-    /// Whether its header says that it may be a repeat.
-    marked: bool,
-}
+use crate::program::started_for;
+use crate::text::{Kind, Text};
+
+/// What has to be nothing, with what it is called.
+const FAULTS: [&str; 6] = [
+    "lost",
+    "twice",
+    "wrong session",
+    "out of order",
+    "live agents ended",
+    "agents beside a live one",
+];
 
 /// The verdict.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    written: u64,
-    read: u64,
+    accepted: usize,
+    delivered: usize,
     lost: Vec<String>,
     twice: Vec<String>,
-    marked: u64,
+    marked: usize,
+    late_summaries: usize,
     wrong_session: Vec<String>,
     out_of_order: Vec<String>,
     ended: Vec<String>,
@@ -29,50 +33,64 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn of(
-        records: &[Record],
-        written: &BTreeMap<u64, u64>,
-        killed: &BTreeSet<i32>,
-    ) -> Self {
-        let items = items(records);
-        let readings: Vec<Reading> = records.iter().flat_map(readings).collect();
+    pub(crate) fn of(records: &[Record], written: &BTreeSet<Text>, killed: &BTreeSet<i32>) -> Self {
         let mut tally = Self {
-            written: written.values().sum(),
+            accepted: written.len(),
             ..Self::default()
         };
-        let mut times: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-        let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
-        for reading in &readings {
-            let (item, place) = reading.text;
-            let name = format!("<{item}:{place}>");
-            if items.get(&reading.pid) != Some(&item) {
-                tally
-                    .wrong_session
-                    .push(format!("{name} read by {}", reading.pid));
-            }
-            let before = times.entry(reading.text).or_default();
-            *before += 1;
-            match (*before, reading.marked) {
-                (1, _) => {
-                    let newest = newest.entry(item).or_default();
-                    if place < *newest {
-                        tally.out_of_order.push(format!("{name} after {newest}"));
-                    }
-                    *newest = place.max(*newest);
-                }
-                (_, true) => tally.marked += 1,
-                (_, false) => tally.twice.push(name),
-            }
-        }
-        for (item, count) in written {
-            let missing = (1..=*count).filter(|place| !times.contains_key(&(*item, *place)));
-            tally
-                .lost
-                .extend(missing.map(|place| format!("<{item}:{place}>")));
-        }
-        tally.read = times.len() as u64;
+        let read = tally.look_for_readings(records);
+        tally.delivered = read.intersection(written).count();
+        tally.lost = written.difference(&read).map(Text::to_string).collect();
         tally.look_for_ends(records, killed);
         tally
+    }
+
+    /// Every text is read by the agent of its item, once unless it says that it may be a repeat, and
+    /// after those that were written before it; returns what was read in its place.
+    fn look_for_readings(&mut self, records: &[Record]) -> BTreeSet<Text> {
+        let items = items(records);
+        let mut read = BTreeSet::new();
+        // Each of GitHub's lists has its order; the remarks of one review are told as its files have
+        // them.
+        let mut newest: BTreeMap<(u64, Kind), Text> = BTreeMap::new();
+        for record in records {
+            let (Entry::Start {
+                prompt: Some(heard),
+                ..
+            }
+            | Entry::Message { text: heard, .. }) = &record.entry
+            else {
+                continue;
+            };
+            for text in Text::all_in(heard) {
+                if items.get(&record.pid) != Some(&text.item) {
+                    let by = record.pid;
+                    self.wrong_session.push(format!("{text} read by {by}"));
+                    continue;
+                }
+                if !read.insert(text) {
+                    if heard.contains("may be a repeat") {
+                        self.marked += 1;
+                    } else {
+                        self.twice.push(text.to_string());
+                    }
+                    continue;
+                }
+                let newest = newest.entry((text.item, text.kind)).or_insert(text);
+                if text.act < newest.act {
+                    match text.kind {
+                        // Its remarks are in a list of their own. A daemon that is killed between the
+                        // two tells it later, as a message of its own.
+                        Kind::Review => self.late_summaries += 1,
+                        Kind::Comment | Kind::Remark => {
+                            self.out_of_order.push(format!("{text} after {newest}"));
+                        }
+                    }
+                }
+                *newest = text.max(*newest);
+            }
+        }
+        read
     }
 
     /// No agent ends but by the storm, and none starts beside one that lives.
@@ -103,81 +121,54 @@ impl Tally {
         }
     }
 
-    pub(crate) fn read(&self) -> u64 {
-        self.read
+    pub(crate) fn delivered(&self) -> usize {
+        self.delivered
     }
 
     pub(crate) fn is_complete(&self) -> bool {
         self.lost.is_empty()
     }
 
-    /// The zeros.
-    fn counts(&self) -> [(&'static str, &[String]); 6] {
+    fn faults(&self) -> [&[String]; FAULTS.len()] {
         [
-            ("lost", &self.lost),
-            ("twice", &self.twice),
-            ("wrong session", &self.wrong_session),
-            ("out of order", &self.out_of_order),
-            ("live agents ended", &self.ended),
-            ("agents beside a live one", &self.two_agents),
+            &self.lost,
+            &self.twice,
+            &self.wrong_session,
+            &self.out_of_order,
+            &self.ended,
+            &self.two_agents,
         ]
     }
 
     pub(crate) fn holds(&self) -> bool {
-        self.counts().iter().all(|(_, all)| all.is_empty())
+        self.faults().iter().all(|all| all.is_empty())
     }
 
     pub(crate) fn details(&self) -> Vec<String> {
-        let counts = self.counts().into_iter();
-        counts
+        let faults = FAULTS.into_iter().zip(self.faults());
+        faults
             .flat_map(|(what, all)| all.iter().map(move |one| format!("{what}: {one}")))
             .collect()
     }
-}
 
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "written {}, read {}", self.written, self.read)?;
-        for (what, all) in self.counts() {
-            write!(f, ", {what} {}", all.len())?;
-        }
-        write!(f, "; said again with the mark {}", self.marked)
+    /// The names and the numbers of a table, from its top.
+    pub(crate) fn rows(&self) -> Vec<(&'static str, usize)> {
+        let faults = FAULTS.into_iter().zip(self.faults());
+        [("accepted", self.accepted), ("delivered", self.delivered)]
+            .into_iter()
+            .chain(faults.map(|(what, all)| (what, all.len())))
+            .chain([
+                ("said again with the mark", self.marked),
+                ("review summaries late", self.late_summaries),
+            ])
+            .collect()
     }
 }
 
 /// Which item each agent was started for.
 fn items(records: &[Record]) -> BTreeMap<u32, u64> {
-    let started = records.iter().filter_map(|record| match &record.entry {
-        Entry::Start { env, .. } => {
-            let (_, number) = env.get("THE_LOOP_WORK_ITEM")?.rsplit_once('#')?;
-            Some((record.pid, number.parse().ok()?))
-        }
-        _ => None,
-    });
-    started.collect()
-}
-
-/// The texts of ours in what an agent read at once.
-fn readings(record: &Record) -> Vec<Reading> {
-    let text = match &record.entry {
-        Entry::Start {
-            prompt: Some(prompt),
-            ..
-        } => prompt,
-        Entry::Message { text, .. } => text,
-        _ => return Vec::new(),
-    };
-    let marked = text.contains("may be a repeat");
-    text.split('<')
-        .skip(1)
-        .filter_map(|rest| {
-            let (name, _) = rest.split_once('>')?;
-            let (item, place) = name.split_once(':')?;
-            Some(Reading {
-                pid: record.pid,
-                text: (item.parse().ok()?, place.parse().ok()?),
-                marked,
-            })
-        })
+    let started = records.iter();
+    started
+        .filter_map(|record| Some((record.pid, started_for(record)?)))
         .collect()
 }
