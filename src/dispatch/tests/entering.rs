@@ -139,7 +139,7 @@ async fn a_text_whose_session_went_before_its_enter_is_not_delivered() {
         let is_typed = !heard.lock().unwrap().is_empty();
         match &call.commands[..] {
             [TmuxCommand::DisplayMessage { .. }, ..] if is_typed => said(format!(
-                "loop-is|{0}|||||||\nloop-server|{0}||/s\n",
+                "loop-is|{0}||||||||\nloop-server|{0}||/s\n",
                 own().pid
             )),
             _ => occupied(call, &session.owner, &heard),
@@ -183,7 +183,9 @@ async fn a_text_whose_enter_is_given_up_is_typed_again_and_marked() {
                 if asks_for_enter(call) && texts == 1 && !gave_up =>
             {
                 let server = own().pid;
-                said(format!("loop-is|{server}|$3|{owner}|0|0|{due}|claude|sh\n"))
+                said(format!(
+                    "loop-is|{server}|$3|%5|{owner}|0|0|{due}|claude|sh\n"
+                ))
             }
             [TmuxCommand::DisplayMessage { .. }] if !asks_for_enter(call) => token(&session, ""),
             [_, TmuxCommand::ListPanes(_)] => {

@@ -449,8 +449,8 @@ fn comment(text: &str, id: u64) -> Event {
 fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
     let target = session.target.as_ref().unwrap();
     said(format!(
-        "loop-is|{}|{}|{}|{value}\n",
-        target.server.pid, target.session_id, session.owner
+        "loop-is|{}|{}|{}|{}|{value}\n",
+        target.server.pid, target.session_id, target.pane, session.owner
     ))
 }
 
@@ -458,7 +458,7 @@ fn token(session: &Session, value: &str) -> Result<Answer, Unanswered> {
 fn outstanding(owner: &OwnerId, mode: u32, delivery: &str) -> Result<Answer, Unanswered> {
     let server = own().pid;
     said(format!(
-        "loop-is|{server}|$3|{owner}|{mode}|0|{delivery}||agent\n"
+        "loop-is|{server}|$3|%5|{owner}|{mode}|0|{delivery}||agent\n"
     ))
 }
 

@@ -9,18 +9,18 @@ async fn settle(answers: Vec<Said>) -> (Result<EnterState, RunnerError>, usize) 
     (state, calls(&runner).len())
 }
 
-/// What is outstanding: session, owner, in mode, input off, delivery, program, foreground.
+/// What is outstanding: session, pane, owner, in mode, input off, delivery, program, foreground.
 fn outstanding(shown: &str) -> Said {
     said(&format!("loop-is|{SERVER}|{shown}"))
 }
 
 #[tokio::test]
 async fn a_refused_enter_is_looked_at_again() {
-    let ours = format!("$1|{OWNER}|0|0|4||node");
+    let ours = format!("$1|%2|{OWNER}|0|0|4||node");
     let cases = [
-        (format!("$1|{OWNER}|0|0|||node"), EnterState::Pressed),
+        (format!("$1|%2|{OWNER}|0|0|||node"), EnterState::Pressed),
         (
-            format!("$1|{OWNER}|1|0|4||node"),
+            format!("$1|%2|{OWNER}|1|0|4||node"),
             EnterState::Pending(Some(HoldReason::PaneInMode)),
         ),
         (ours.clone(), EnterState::Pending(None)),
@@ -38,7 +38,7 @@ async fn a_refused_enter_is_looked_at_again() {
 
 #[tokio::test]
 async fn an_enter_that_tmux_says_nothing_about_is_an_error() {
-    let ours = format!("$1|{OWNER}|0|0|4||node");
+    let ours = format!("$1|%2|{OWNER}|0|0|4||node");
 
     let (state, _) = settle(vec![outstanding(&ours), complained("no"), complained("no")]).await;
 
@@ -48,10 +48,11 @@ async fn an_enter_that_tmux_says_nothing_about_is_an_error() {
 }
 
 #[tokio::test]
-async fn the_enter_of_another_session_or_owner_is_not_ours_to_press() {
+async fn the_enter_of_another_session_pane_or_owner_is_not_ours_to_press() {
     for shown in [
-        format!("$9|{OWNER}|0|0|4||node"),
-        format!("$1|{STRANGER}|0|0|4||node"),
+        format!("$9|%2|{OWNER}|0|0|4||node"),
+        format!("$1|%2|{STRANGER}|0|0|4||node"),
+        format!("$1|%9|{OWNER}|0|0|4||node"),
     ] {
         let (state, made) = settle(vec![outstanding(&shown), said("loop-done")]).await;
         assert_eq!((state, made), (Ok(EnterState::Gone), 1), "{shown}");
