@@ -83,7 +83,8 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.earlier_paste(claim, &session, &address).await {
             Earlier::Said => {
                 let repeat = repeat_in(claim, &session);
-                return self.submitted(claim, &session, &name, repeat).await;
+                let road = Road::Straight;
+                return self.submitted(claim, &session, &name, repeat, road).await;
             }
             // The last attempt did type it, so that what follows is still that one.
             Earlier::Lost => {
@@ -186,20 +187,19 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .deliver(address, &said, &fence(&self.deduper, claim))
             .await;
         match outcome {
-            Ok(DeliverOutcome::Delivered) => self.submitted(claim, session, name, repeat).await,
+            Ok(DeliverOutcome::Delivered) => {
+                self.submitted(claim, session, name, repeat, road).await
+            }
             Ok(DeliverOutcome::AlreadyDelivered) => {
                 tracing::debug!(item = %claim.item.item, "an earlier paste had arrived after all");
-                self.submitted(claim, session, name, repeat).await
+                self.submitted(claim, session, name, repeat, road).await
             }
             Ok(DeliverOutcome::SessionDead(_)) if road == Road::Straight => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), earlier_repeat(claim)))
                     .await
             }
             // A paste that fails never turns into another respawn.
-            Ok(DeliverOutcome::SessionDead(_)) => Ok(Conclusion::failed(
-                Step::Delivery,
-                "the session ended before the message was in",
-            )),
+            Ok(DeliverOutcome::SessionDead(_)) => Ok(Self::ended_too_soon()),
             Ok(DeliverOutcome::Held(reason)) => Ok(Conclusion::held(reason, LOOK_AGAIN_SOON)),
             Ok(DeliverOutcome::EnterPending(other)) => {
                 self.make_room(claim, session, name, other).await
@@ -218,6 +218,13 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 Ok(Conclusion::failed(Step::Delivery, error).undecided_until(after(expires_at)))
             }
         }
+    }
+
+    pub(super) fn ended_too_soon() -> Conclusion {
+        Conclusion::failed(
+            Step::Delivery,
+            "the session ended before the message was in",
+        )
     }
 
     /// Renders the message and stores that it is about to be pasted, or says why it cannot be.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Shared;
 use super::conclude::{Conclusion, Step};
-use super::deliver::{Earlier, repeat_in};
+use super::deliver::{Earlier, Road, repeat_in};
 use super::error::WorkError;
 use super::fence::fence;
 use super::work::LOOK_AGAIN_SOON;
@@ -42,6 +42,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
         name: &SessionName,
         repeat: Repeat,
+        road: Road,
     ) -> Result<Conclusion, WorkError> {
         if is_planted(Planted::NoEnter) {
             return Ok(self.arrived(claim, session, name, repeat));
@@ -51,9 +52,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .await?
         {
             Entered::Yes => Ok(self.arrived(claim, session, name, repeat)),
-            Entered::Gone => {
+            Entered::Gone if road == Road::Straight => {
                 Box::pin(self.respawn(claim, session.clone(), name.clone(), Repeat::Possible)).await
             }
+            // tmux may say of one session that it is gone and that it lives, time and again.
+            Entered::Gone => Ok(Self::ended_too_soon()),
             // It costs an attempt: programs that take turns in front would have it typed without end.
             Entered::GivenUp => Ok(Conclusion::failed(
                 Step::Delivery,

@@ -10,13 +10,13 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::model::{SessionName, TmuxSocket};
-use crate::process::{self, Command, Environment, run};
+use crate::process::{self, Command, Completeness, Environment, Output, run};
 
 use super::command::Target;
 use super::render::arguments;
 use super::server::{Answer, Invocation, Listener, Start, TmuxServer, Unanswered};
 
-/// A screen with all its history may be long; the rest of it is not kept.
+/// A screen with all its history may be long; an answer that is longer is none.
 const OUTPUT_LIMIT: usize = 16 << 20;
 
 /// What a server that we start may know of our environment: enough for a person's windows, and none
@@ -167,7 +167,7 @@ impl RealTmux {
 
 impl TmuxServer for RealTmux {
     async fn call(&self, invocation: &Invocation) -> Result<Answer, Unanswered> {
-        let output = run(&self.command(invocation)?).await.map_err(unanswered)?;
+        let output = whole(run(&self.command(invocation)?).await.map_err(unanswered)?)?;
         // A client that was ended by a signal says nothing about the server.
         let Some(status) = output.status.code() else {
             return Err(Unanswered::NoVerdict {
@@ -204,6 +204,16 @@ impl TmuxServer for RealTmux {
         let folder = self.sockets.as_ref().unwrap_or(&self.temporary);
         let user = rustix::process::getuid().as_raw();
         folder.join(format!("tmux-{user}")).join(name)
+    }
+}
+
+/// Half a list would prove absent what stands in the other half.
+fn whole(output: Output) -> Result<Output, Unanswered> {
+    match output.completeness {
+        Completeness::Whole => Ok(output),
+        Completeness::Cut => Err(Unanswered::NoVerdict {
+            detail: format!("an answer of more than {OUTPUT_LIMIT} bytes"),
+        }),
     }
 }
 
@@ -278,6 +288,20 @@ mod tests {
 
         assert_eq!(listener("true").await, Listener::Present);
         assert_eq!(listener("false").await, Listener::Absent);
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_is_none() {
+        let output = |completeness| Output {
+            status: std::process::ExitStatus::default(),
+            stdout: b"PANE|".to_vec(),
+            stderr: Vec::new(),
+            completeness,
+        };
+
+        assert!(whole(output(Completeness::Whole)).is_ok());
+        let cut = whole(output(Completeness::Cut)).unwrap_err();
+        assert!(matches!(cut, Unanswered::NoVerdict { .. }), "{cut:?}");
     }
 
     #[tokio::test]

@@ -99,12 +99,6 @@ impl Claim {
         self.message
     }
 
-    /// Returns what is to be told, in order.
-    #[must_use]
-    pub fn events(&self) -> Vec<&Event> {
-        self.rows.iter().map(|row| &row.event).collect()
-    }
-
     /// Returns what is to be told beside the first, in order.
     #[must_use]
     pub fn others(&self) -> Vec<Event> {

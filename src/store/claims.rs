@@ -146,7 +146,7 @@ enum Wanted {
 enum Tried {
     Claimed(Box<Claim>),
     Nothing,
-    /// The row could not be read and was put aside.
+    /// A row could not be read: what comes behind it passes now.
     PutAside,
 }
 
@@ -163,10 +163,10 @@ pub(super) async fn next(
             .bind(store.now_ms())
             .fetch_all(&mut *store.reading().await?)
             .await?;
-        let mut due = false;
+        let (mut due, mut changed) = (false, false);
         for row in &found {
             let row = Reader::new(row, "deliveries")?;
-            let taken = match row.get::<Option<String>>("claim_token") {
+            let tried = match row.get::<Option<String>>("claim_token") {
                 Ok(None) => {
                     due = true;
                     continue;
@@ -174,12 +174,17 @@ pub(super) async fn next(
                 Ok(Some(token)) => take_over(store, owner, is_dead, row, &token).await?,
                 Err(_) => {
                     replace_token(store, row.id()).await?;
-                    None
+                    Tried::Nothing
                 }
             };
-            if let Some(claim) = taken {
-                return Ok(Some(claim));
+            match tried {
+                Tried::Claimed(claim) => return Ok(Some(*claim)),
+                Tried::Nothing => {}
+                Tried::PutAside => changed = true,
             }
+        }
+        if changed {
+            continue;
         }
         if !due {
             return Ok(None);
@@ -256,17 +261,17 @@ async fn take_over(
     is_dead: &IsDead<'_>,
     held: Reader<'_>,
     held_token: &str,
-) -> Result<Option<Claim>, Fault> {
+) -> Result<Tried, Fault> {
     let lease: i64 = match held.present("lease_until") {
         Ok(lease) => lease,
         Err(fault) => {
             let mut conn = store.writing().await?;
             put_aside(store, &mut conn, held_token, fault).await?;
-            return Ok(None);
+            return Ok(Tried::PutAside);
         }
     };
     if lease > store.now_ms() && !holder_is_dead(held, is_dead) {
-        return Ok(None);
+        return Ok(Tried::Nothing);
     }
     let token = ClaimToken::mint();
     let mut conn = store.writing().await?;
@@ -285,12 +290,9 @@ async fn take_over(
     .execute(&mut *conn)
     .await?;
     if taken.rows_affected() == 0 {
-        return Ok(None);
+        return Ok(Tried::Nothing);
     }
-    match read_or_put_aside(store, &mut conn, token).await? {
-        Tried::Claimed(claim) => Ok(Some(*claim)),
-        Tried::Nothing | Tried::PutAside => Ok(None),
-    }
+    read_or_put_aside(store, &mut conn, token).await
 }
 
 /// Replaces a token that cannot be read: nobody can name it any more, and under another one the claim

@@ -18,8 +18,8 @@ pub struct Waiting {
     pub event: Event,
 }
 
-/// Reads what these deliveries are about; without those that this version cannot read, which keeps
-/// nobody from dropping them.
+/// Reads what these deliveries are about. One that this version cannot read keeps nobody from dropping
+/// it: it is only logged.
 pub(super) async fn read(
     conn: &mut SqliteConnection,
     deliveries: &[DeliveryId],
@@ -33,7 +33,14 @@ pub(super) async fn read(
         .bind(delivery.0)
         .fetch_optional(&mut *conn)
         .await?;
-        found.extend(row.and_then(|row| waiting(&row).ok()));
+        match row.as_ref().map(waiting) {
+            Some(Ok(waiting)) => found.push(waiting),
+            Some(Err(Fault::Row { table, id, detail })) => tracing::error!(
+                "delivery {delivery} is dropped unread: row {id} of {table} cannot be read: {detail}"
+            ),
+            Some(Err(fault)) => return Err(fault),
+            None => {}
+        }
     }
     Ok(found)
 }

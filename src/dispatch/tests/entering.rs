@@ -154,6 +154,29 @@ async fn a_text_whose_session_went_before_its_enter_is_not_delivered() {
     assert_eq!(typed.lock().unwrap().len(), 1);
 }
 
+/// Such as where a person changed the session's options.
+#[tokio::test]
+async fn a_session_that_lives_and_is_told_gone_is_tried_in_no_circles() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&typed);
+    world.tmux(move |call| match &call.commands[..] {
+        [TmuxCommand::DisplayMessage { .. }] => said(format!("loop-is|{}||||||||\n", own().pid)),
+        _ => occupied(call, &session.owner, &heard),
+    });
+
+    world.work().await;
+
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!((row.state, row.attempts), (DeliveryState::Pending, 1));
+    assert_eq!(
+        row.error.as_deref(),
+        Some("the session ended before the message was in")
+    );
+}
+
 /// A person's program that was typed into has left before the Enter.
 #[tokio::test]
 async fn a_text_whose_enter_is_given_up_is_typed_again_and_marked() {

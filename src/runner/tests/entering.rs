@@ -52,6 +52,7 @@ async fn the_enter_of_another_session_pane_or_owner_is_not_ours_to_press() {
     for shown in [
         format!("$9|%2|{OWNER}|0|0|4||node"),
         format!("$1|%2|{STRANGER}|0|0|4||node"),
+        // Its pane is nowhere: the active one shows.
         format!("$1|%9|{OWNER}|0|0|4||node"),
     ] {
         let (state, made) = settle(vec![outstanding(&shown), said("loop-done")]).await;
