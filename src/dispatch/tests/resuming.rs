@@ -105,6 +105,38 @@ async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
     assert_ne!(after.harness_session_id, before.harness_session_id);
 }
 
+impl World {
+    /// Tells what the database keeps about a message that is told.
+    pub(super) async fn is_possible_repeat(&self, delivery: DeliveryId) -> bool {
+        let file =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(self.folder.path().join("loop.db"));
+        let pool = sqlx::SqlitePool::connect_with(file).await.unwrap();
+        let kept = sqlx::query_scalar("SELECT possible_repeat FROM deliveries WHERE id = $1")
+            .bind(delivery.0)
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        pool.close().await;
+        kept
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_a_respawned_agent_may_have_read_as_it_ended_may_be_a_repeat() {
+    let world = World::new().await;
+    world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let owners = every_agent_ends(&world, Ending::Code(0));
+
+    world.work().await;
+
+    assert_eq!(owners.lock().unwrap().len(), 1);
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let told = world.records(&["dispatch.succeeded"]);
+    assert_eq!(told[0].text("possible_repeat"), Some("possible"));
+    assert!(world.is_possible_repeat(delivery).await);
+}
+
 #[tokio::test]
 async fn a_respawn_that_another_message_finds_done_is_said() {
     let world = World::new().await;
