@@ -192,7 +192,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 self.note_reading(claim, &session.owner, reached).await?;
                 (SpawnFailure::HarnessEnded, error)
             }
-            Ran::NotRun(Refusal::Unanswered(why @ Unanswered::Silent { .. })) => {
+            Ran::NotRun(Refusal::Unanswered(
+                why @ (Unanswered::Silent { .. } | Unanswered::ViewOfAnother { .. }),
+            )) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
                 return Ok(Self::unanswered(&why));
             }

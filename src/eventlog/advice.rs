@@ -113,8 +113,8 @@ pub fn hold_advice(reason: HoldReason) -> Advice {
             LET_ENTER_IN,
         ),
         HoldReason::NoAgent => advice(
-            "The pane shows a shell that we did not start.",
-            "Attach and start the agent there, or close the session.",
+            "The session shows no agent: a shell that we did not start, or the windows of another session.",
+            "Attach and start the agent there, or close or rename the session.",
         ),
         HoldReason::PaneInMode => advice(
             "Somebody scrolls in the pane (copy mode).",

@@ -167,5 +167,5 @@ async fn an_enter_for_a_host_without_a_record_is_pressed() {
     let state = rig.runner.settle_enter(&unread, DeliveryId(1), &open).await;
 
     assert_eq!(state, Ok(EnterState::Pressed));
-    assert_eq!(rig.typed(1, "\r"), crate::rig::pasted("text"));
+    assert_eq!(rig.typed(1, "\r"), pasted("text"));
 }

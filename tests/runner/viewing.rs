@@ -69,7 +69,7 @@ async fn a_view_that_tmux_gave_the_name_of_another_item_is_not_that_items_sessio
     let harness = it.target.clone().unwrap().harness;
     signal(&harness, Signal::Kill).unwrap();
     crate::tmux::wait_for("the end of the agent", || {
-        option(&rig, &it, "@loop_exit") != ""
+        !option(&rig, &it, "@loop_exit").is_empty()
     });
     assert_eq!(rig.runner.probe(&other).await, Probe::Unknown(view));
     assert!(matches!(rig.runner.probe(&it).await, Probe::Dead(_)));

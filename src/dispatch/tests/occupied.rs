@@ -63,6 +63,35 @@ async fn a_name_that_somebody_elses_agent_holds_is_left_to_a_person() {
     assert_eq!(world.session().await, None);
 }
 
+/// tmux named it so for a person who looks on at another item's agent.
+#[tokio::test]
+async fn a_session_that_only_shows_anothers_windows_is_waited_for() {
+    for was_there in [false, true] {
+        let world = World::new().await;
+        if was_there {
+            world.active_session(Agent::Gone).await;
+        }
+        let (pid, shows) = (own().pid, OwnerId::mint());
+        let name = ITEM.parse::<crate::model::WorkItemRef>().unwrap();
+        let name = name.session_name().unwrap();
+        world.tmux(move |_| {
+            said(format!(
+                "loop-server|{pid}|s|/nowhere/socket\n\
+                 loop-pane|$3|%5|{pid}|0|1|1|0|0|{shows}|agent|loop-github-o--other-7\n\
+                 loop-pane|$4|%5|{pid}|0|1|1|0|0||agent|{name}\n"
+            ))
+        });
+        let delivery = world.comment(ITEM, 1).await;
+
+        world.work().await;
+
+        let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+        assert_eq!(row.state, DeliveryState::Held, "{was_there}: {row:?}");
+        assert_eq!(row.reason.as_deref(), Some("no-agent"));
+        assert_eq!(row.attempts, 0, "waiting costs none");
+    }
+}
+
 /// A spawn that was given up before anybody took its ticket.
 fn given_up(world: &World) -> OwnerId {
     let owner = OwnerId::mint();
