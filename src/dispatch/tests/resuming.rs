@@ -4,14 +4,24 @@ use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::*;
 use crate::model::{Ending, HostPaths, Phase, Record, Ticket};
 use crate::process::ticket;
+use crate::store::{Intent, Release};
 
 /// Lets tmux make every session, and its host record this end of the agent at once.
 fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
+    every_agent_ends_beside(world, ending, no_server)
+}
+
+/// The same, where tmux says this about everything else.
+fn every_agent_ends_beside(
+    world: &World,
+    ending: Ending,
+    otherwise: impl Fn(&Invocation) -> Result<Answer, Unanswered> + Send + 'static,
+) -> Arc<Mutex<Vec<OwnerId>>> {
     let owners = Arc::new(Mutex::new(Vec::new()));
     let (made, root) = (Arc::clone(&owners), world.folder.path().to_owned());
     world.tmux(move |call| {
         let Some(TmuxCommand::NewSession { name, program, .. }) = call.commands.first() else {
-            return no_server(call);
+            return otherwise(call);
         };
         let ticket = std::path::Path::new(&program[2]);
         let folder = ticket.parent().unwrap().file_name().unwrap();
@@ -135,6 +145,33 @@ async fn a_message_that_a_respawned_agent_may_have_read_as_it_ended_may_be_a_rep
     let told = world.records(&["dispatch.succeeded"]);
     assert_eq!(told[0].text("possible_repeat"), Some("possible"));
     assert!(world.is_possible_repeat(delivery).await);
+}
+
+#[tokio::test]
+async fn a_text_that_went_with_its_agent_is_told_by_another_attempt() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let intent = Intent {
+        owner: session.owner.clone(),
+        expires_at: start(),
+    };
+    let deduper = world.store.deduper();
+    deduper.store_intent(&claim, &intent).await.unwrap();
+    let release = Release::Retry { at: start() };
+    deduper.release(&claim, release).await.unwrap();
+    every_agent_ends_beside(&world, Ending::Code(0), move |call| {
+        match &call.commands[..] {
+            [TmuxCommand::DisplayMessage { .. }] => token(&session, "1"),
+            _ => no_server(call),
+        }
+    });
+
+    world.work().await;
+
+    let told = world.records(&["dispatch.succeeded"]);
+    assert_eq!(told[0].fields.get("attempt"), Some(&json!(2)));
 }
 
 #[tokio::test]
