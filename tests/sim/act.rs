@@ -3,6 +3,7 @@
 use the_loop::demo::github::Fault;
 use the_loop::model::{Class, Ending};
 
+use crate::fake_tmux::Client;
 use crate::push;
 use crate::said::{STRANGER, Said, mark};
 use crate::story::item;
@@ -37,6 +38,11 @@ pub(crate) enum Act {
     /// Somebody scrolls in the pane of an agent, or goes back to its end.
     Scroll,
     Unscroll,
+    /// Somebody looks at the session of an agent, or nobody does any more.
+    LookOn(Client),
+    LookAway,
+    /// Somebody works in a pane of their own beside an agent.
+    Split,
     /// From now on no agent starts well, or they all do again.
     BreakStarts,
     MendStarts,
@@ -83,6 +89,22 @@ pub(crate) async fn perform(world: &mut World, act: Act, said: &mut Vec<Said>) {
             }
         }
         Act::Unscroll => world.tmux.scroll(None),
+        Act::LookOn(client) => {
+            if let Some(host) = world.machine.a_host() {
+                let note = format!("somebody looks at host {host}: {client:?}");
+                world.machine.note(note);
+                world.tmux.look_on(host, client);
+            }
+        }
+        Act::LookAway => world.tmux.look_away(),
+        Act::Split => {
+            if let Some(host) = world.machine.a_host() {
+                let program = world.machine.persons_program();
+                let (pid, note) = (program.pid, "somebody works beside host");
+                world.machine.note(format!("{note} {host}: {pid}"));
+                world.tmux.split_beside(host, program);
+            }
+        }
         Act::BreakStarts => {
             world.machine.note("agents end as soon as they are started");
             world.machine.break_starts(true);

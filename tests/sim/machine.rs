@@ -1,7 +1,7 @@
 //! The machine of a story: its processes are values. Hosts take real tickets and write real records;
 //! agents note what reaches them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -44,6 +44,8 @@ impl StoryMachine {
             hosts: BTreeMap::new(),
             agents: BTreeMap::new(),
             heard: Vec::new(),
+            people: BTreeSet::new(),
+            wrongs: Vec::new(),
             trace: Vec::new(),
         })))
     }
@@ -78,6 +80,23 @@ impl StoryMachine {
     /// All agents there ever were, by their pids.
     pub(crate) fn agents(&self) -> BTreeMap<i32, Agent> {
         self.table().agents.clone()
+    }
+
+    /// A program that a person starts in a pane of their own.
+    pub(crate) fn persons_program(&self) -> Program {
+        let mut table = self.table();
+        let pid = table.fork();
+        table.people.insert(pid);
+        Program {
+            pid,
+            name: "vim".to_owned(),
+            bracketed: true,
+        }
+    }
+
+    /// What was done to people.
+    pub(crate) fn wrongs(&self) -> Vec<String> {
+        self.table().wrongs.clone()
     }
 
     /// From now on everything that is started works.
@@ -133,6 +152,7 @@ impl StoryMachine {
     /// The machine goes down with all that runs on it, and comes up again.
     pub(crate) fn reboot(&self, tmux: &FakeTmux) {
         self.note("the machine goes down and comes up again");
+        self.table().people.clear();
         tmux.kill_all();
         let mut table = self.table();
         let running: Vec<i32> = table.agents.keys().copied().collect();
@@ -222,6 +242,10 @@ impl Programs for StoryMachine {
 
     fn typed(&mut self, pid: i32, bytes: &[u8]) {
         let mut table = self.table();
+        if table.people.contains(&pid) {
+            table.wrong(format!("something is typed into a person's program {pid}"));
+            return;
+        }
         let Some(agent) = table.hosts.get(&pid).and_then(|host| host.agent) else {
             table.note(&format!("typed into host {pid}, which has no agent"));
             return;
@@ -249,6 +273,12 @@ impl Programs for StoryMachine {
         let mut table = self.table();
         table.note(&format!("host {pid} loses its terminal"));
         let tmux_goes = table.tmux_goes;
+        if table.people.remove(&pid) {
+            table.alive.remove(&pid);
+            if !tmux_goes {
+                table.wrong(format!("a person's program {pid} is ended"));
+            }
+        }
         if let Some(host) = table.hosts.get_mut(&pid) {
             host.hung_up = true;
             host.due_ms = 0;

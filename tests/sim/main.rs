@@ -10,11 +10,7 @@
 )]
 
 #[path = "../support/fake_tmux/mod.rs"]
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "the contract suite uses more of it"
-)]
+#[expect(dead_code, reason = "the contract suite uses more of it")]
 mod fake_tmux;
 
 mod act;

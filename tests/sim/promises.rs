@@ -20,6 +20,7 @@ const ATTEMPTS: usize = 3;
 /// Returns every promise that was broken.
 pub(crate) async fn broken(world: &World, said: &[Said]) -> Vec<String> {
     let mut broken = world.broken.clone();
+    broken.extend(world.machine.wrongs());
     let heard = world.machine.heard();
     for one in said {
         fate(world, one, &heard, &mut broken).await;

@@ -7,6 +7,7 @@ use the_loop::model::WorkItemRef;
 use the_loop::store::{QueueFilter, QueueRow};
 
 use crate::act::{Act, Command, perform};
+use crate::fake_tmux::Client;
 use crate::numbers::Numbers;
 use crate::pulse::KilledAt;
 use crate::said::Said;
@@ -75,7 +76,7 @@ fn afterthought(numbers: &mut Numbers, ingress: Ingress, item: u64, number: u64)
 }
 
 fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
-    let act = match numbers.below(17) {
+    let act = match numbers.below(20) {
         0..3 => {
             acts.push((at + numbers.between(500, 25_000), Act::ThawTmux));
             Act::FreezeTmux
@@ -99,6 +100,17 @@ fn trouble(numbers: &mut Numbers, at: u64, acts: &mut Vec<(u64, Act)>) {
             acts.push((at + numbers.between(500, 10_000), Act::ClearDisk));
             Act::FillDisk
         }
+        16 | 17 => {
+            if numbers.percent(50) {
+                acts.push((at + 1, Act::Scroll));
+                acts.push((at + numbers.between(500, 25_000), Act::Unscroll));
+            }
+            acts.push((at + numbers.between(500, 25_000), Act::LookAway));
+            Act::LookOn(Client {
+                read_only: numbers.percent(50),
+            })
+        }
+        18 => Act::Split,
         12 => Act::Reboot,
         14 => Act::EndAtPaste,
         13 | 15 => {
@@ -189,6 +201,7 @@ async fn come_to_rest(world: &mut World, numbers: &mut Numbers, wanted: usize) {
         Act::ThawTmux,
         Act::EndOtherTmux,
         Act::Unscroll,
+        Act::LookAway,
         Act::ClearDisk,
         Act::MendStarts,
     ] {

@@ -1,6 +1,6 @@
 //! What is recorded of a story's processes, and what hosts do step by step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -91,6 +91,9 @@ pub(crate) struct Table {
     pub(crate) hosts: BTreeMap<i32, Host>,
     pub(crate) agents: BTreeMap<i32, Agent>,
     pub(crate) heard: Vec<Heard>,
+    /// The programs that people run beside agents.
+    pub(crate) people: BTreeSet<i32>,
+    pub(crate) wrongs: Vec<String>,
     pub(crate) trace: Vec<String>,
 }
 
@@ -98,6 +101,11 @@ impl Table {
     pub(crate) fn note(&mut self, text: &str) {
         let at = self.clock.elapsed_ms();
         self.trace.push(format!("{at:>9} ms  {text}"));
+    }
+
+    pub(crate) fn wrong(&mut self, what: String) {
+        self.note(&what);
+        self.wrongs.push(what);
     }
 
     pub(crate) fn fork(&mut self) -> i32 {

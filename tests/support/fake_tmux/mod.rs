@@ -5,6 +5,7 @@
 //! no test rests on a guess.
 
 mod format;
+mod people;
 mod run;
 mod server;
 
@@ -169,15 +170,6 @@ impl FakeTmux {
         let mut world = self.world();
         let place = world.place(&Self::path(socket)).unwrap();
         world.end_server(place);
-    }
-
-    /// Somebody scrolls in the pane of a program, or all go back to its end.
-    pub(crate) fn scroll(&self, pid: Option<i32>) {
-        let mut world = self.world();
-        let sessions = world.servers.iter_mut().flat_map(|it| &mut it.sessions);
-        for pane in sessions.flat_map(|session| &mut session.panes) {
-            pane.modes = u32::from(Some(pane.program.pid) == pid);
-        }
     }
 
     /// A person starts a server where no one listens, and keeps it.
