@@ -424,17 +424,20 @@ mod tests {
             "bye".to_owned(),
             "[the-loop] claude ended (exit 3) at 2026-11-30 14:05:41; the next event starts it again"
                 .to_owned(),
+            "[the-loop] is not what I am".to_owned(),
+            "the last turn ended (max)".to_owned(),
         ];
         for (ending, screen, expected) in [
             (
                 Ending::Code(3),
-                &screen[2..],
+                &screen[2..3],
                 "it ended at once with exit code 3",
             ),
             (
                 Ending::Signal(6),
                 &screen[..],
-                "it was ended at once by signal 6; its screen: no such model | bye",
+                "it was ended at once by signal 6; its screen: no such model | bye | \
+                 [the-loop] is not what I am | the last turn ended (max)",
             ),
             (
                 Ending::Failed("no such program".to_owned()),

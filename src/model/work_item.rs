@@ -310,6 +310,23 @@ mod tests {
     }
 
     #[test]
+    fn a_session_is_traced_back_to_its_item_only_by_a_name_that_we_would_give() {
+        for name in [
+            "loop-github-octo--app-15",
+            "loop-github-o--my_drepo_u-1",
+            "loop-github-ghe_dexample_c8443--o--_hr-2",
+        ] {
+            let traced = WorkItemRef::of_session(name).unwrap();
+            assert_eq!(traced.session_name().unwrap().as_str(), name);
+        }
+        let traced = WorkItemRef::of_session("loop-github-ghe_dexample_c8443--o--_hr_u-2");
+        assert_eq!(traced, Some(item("github:ghe.example:8443/o/-r_#2")));
+        for other in ["loop-github-Octo--app-15", "loop-github-o--a_hb-1", "mine"] {
+            assert_eq!(WorkItemRef::of_session(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn a_name_too_long_for_tmux_is_refused() {
         let long = format!("github:{}/{}#1", "o".repeat(60), ".".repeat(97));
         assert!(matches!(

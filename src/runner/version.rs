@@ -102,5 +102,6 @@ mod tests {
         assert_eq!(Version::parse(""), None);
         assert!(Version::parse("tmux 2.9a") < Some(OLDEST));
         assert!(Version::parse("tmux 3.10") > Some(OLDEST));
+        assert_eq!(version(3, 10).unwrap().to_string(), "3.10");
     }
 }

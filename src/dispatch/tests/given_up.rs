@@ -56,6 +56,7 @@ async fn a_spent_delivery_is_given_up_only_when_its_last_paste_can_do_nothing_an
         for said in world.records(&["dispatch.succeeded"]) {
             assert_eq!(said.fields.get("possible_repeat"), Some(&json!("no")));
         }
+        assert!(!world.is_possible_repeat(delivery).await);
         let row = world.store.queue().get(delivery).await.unwrap().unwrap();
         let error = row.error.unwrap();
         assert!(error.contains("did not answer"), "the cause stays: {error}");
@@ -191,9 +192,11 @@ async fn a_text_that_was_typed_when_it_was_looked_at_last_is_told_again_though_i
         let session = world.active_session(Agent::Gone).await;
         world.comment(ITEM, 1).await;
         let expired = start() - TimeDelta::seconds(1);
-        world
-            .paste_and_die(&session.owner, expired, Some(release))
-            .await;
+        for release in [Release::Retry { at: start() }, release] {
+            world
+                .paste_and_die(&session.owner, expired, Some(release))
+                .await;
+        }
 
         world.work().await;
 

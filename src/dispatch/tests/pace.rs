@@ -56,7 +56,7 @@ async fn a_one_shot_run_ends_while_a_text_waits_for_a_person_who_scrolls() {
     };
     world.tmux(scrolls);
 
-    ends_within(&world, Duration::from_millis(500)).await;
+    ends_within(&world, Duration::from_millis(2_500)).await;
 
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
 }
@@ -83,6 +83,26 @@ async fn a_one_shot_run_waits_for_what_is_due_soon_also_after_it_delivered_somet
     ticking.abort();
     assert_eq!(world.state(first).await, DeliveryState::Delivered);
     assert!(world.attempts(second).await > 0, "it was worked before");
+}
+
+#[tokio::test]
+async fn where_nothing_waits_nothing_is_due() {
+    let world = World::new().await;
+    let until_due = async || world.dispatcher.until_due().await.unwrap();
+    assert_eq!(until_due().await, None);
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let at = start() + TimeDelta::seconds(7);
+    let release = Release::Retry { at };
+    world
+        .store
+        .deduper()
+        .release(&claim, release)
+        .await
+        .unwrap();
+    assert_eq!(until_due().await, Some(Duration::from_secs(7)));
+    world.pass(8);
+    assert_eq!(until_due().await, Some(Duration::ZERO));
 }
 
 #[tokio::test]

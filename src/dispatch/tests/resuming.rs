@@ -4,14 +4,24 @@ use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::*;
 use crate::model::{Ending, HostPaths, Phase, Record, Ticket};
 use crate::process::ticket;
+use crate::store::{Intent, Release};
 
 /// Lets tmux make every session, and its host record this end of the agent at once.
 fn every_agent_ends(world: &World, ending: Ending) -> Arc<Mutex<Vec<OwnerId>>> {
+    every_agent_ends_beside(world, ending, no_server)
+}
+
+/// The same, where tmux says this about everything else.
+fn every_agent_ends_beside(
+    world: &World,
+    ending: Ending,
+    otherwise: impl Fn(&Invocation) -> Result<Answer, Unanswered> + Send + 'static,
+) -> Arc<Mutex<Vec<OwnerId>>> {
     let owners = Arc::new(Mutex::new(Vec::new()));
     let (made, root) = (Arc::clone(&owners), world.folder.path().to_owned());
     world.tmux(move |call| {
         let Some(TmuxCommand::NewSession { name, program, .. }) = call.commands.first() else {
-            return no_server(call);
+            return otherwise(call);
         };
         let ticket = std::path::Path::new(&program[2]);
         let folder = ticket.parent().unwrap().file_name().unwrap();
@@ -103,6 +113,65 @@ async fn an_agent_that_exits_with_0_instead_of_resuming_begins_afresh() {
     );
     let after = world.session().await.unwrap();
     assert_ne!(after.harness_session_id, before.harness_session_id);
+}
+
+impl World {
+    /// Tells what the database keeps about a message that is told.
+    pub(super) async fn is_possible_repeat(&self, delivery: DeliveryId) -> bool {
+        let file =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(self.folder.path().join("loop.db"));
+        let pool = sqlx::SqlitePool::connect_with(file).await.unwrap();
+        let kept = sqlx::query_scalar("SELECT possible_repeat FROM deliveries WHERE id = $1")
+            .bind(delivery.0)
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        pool.close().await;
+        kept
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_a_respawned_agent_may_have_read_as_it_ended_may_be_a_repeat() {
+    let world = World::new().await;
+    world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let owners = every_agent_ends(&world, Ending::Code(0));
+
+    world.work().await;
+
+    assert_eq!(owners.lock().unwrap().len(), 1);
+    assert_eq!(world.state(delivery).await, DeliveryState::Delivered);
+    let told = world.records(&["dispatch.succeeded"]);
+    assert_eq!(told[0].text("possible_repeat"), Some("possible"));
+    assert!(world.is_possible_repeat(delivery).await);
+}
+
+#[tokio::test]
+async fn a_text_that_went_with_its_agent_is_told_by_another_attempt() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let intent = Intent {
+        owner: session.owner.clone(),
+        expires_at: start(),
+    };
+    let deduper = world.store.deduper();
+    deduper.store_intent(&claim, &intent).await.unwrap();
+    let release = Release::Retry { at: start() };
+    deduper.release(&claim, release).await.unwrap();
+    every_agent_ends_beside(&world, Ending::Code(0), move |call| {
+        match &call.commands[..] {
+            [TmuxCommand::DisplayMessage { .. }] => token(&session, "1"),
+            _ => no_server(call),
+        }
+    });
+
+    world.work().await;
+
+    let told = world.records(&["dispatch.succeeded"]);
+    assert_eq!(told[0].fields.get("attempt"), Some(&json!(2)));
 }
 
 #[tokio::test]

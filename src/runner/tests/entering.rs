@@ -23,6 +23,10 @@ async fn a_refused_enter_is_looked_at_again() {
             format!("$1|%2|{OWNER}|1|0|4||node"),
             EnterState::Pending(Some(HoldReason::PaneInMode)),
         ),
+        (
+            format!("$1|%2|{OWNER}|0|1|4||node"),
+            EnterState::Pending(Some(HoldReason::InputOff)),
+        ),
         (ours.clone(), EnterState::Pending(None)),
     ];
     for (again, expected) in cases {

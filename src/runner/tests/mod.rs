@@ -8,6 +8,7 @@ mod entering;
 mod probing;
 mod silence;
 mod spawning;
+mod surviving;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;

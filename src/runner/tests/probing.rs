@@ -60,8 +60,12 @@ async fn a_persons_pane_is_never_taken_for_the_agent_whose_pane_has_left_the_ses
         target: None,
         ..address()
     };
+    let stranger = Address {
+        owner: None,
+        ..nobody.clone()
+    };
     let retained = Probe::Dead(Remains::Retained);
-    for address in [address(), nobody] {
+    for address in [address(), nobody, stranger] {
         let moved = Unanswered::AgentOutlivesSession {
             harness: process(HARNESS),
         };
@@ -79,6 +83,35 @@ async fn a_persons_pane_is_never_taken_for_the_agent_whose_pane_has_left_the_ses
 
             assert_eq!(runner.probe(&address).await, expected);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_also_shows_anothers_window_is_judged_by_its_own() {
+    let name = name();
+    let shown = |pid: i32, owner: &str, session: &str| {
+        format!("loop-pane|$1|%2|{pid}|0|0|1|0|0|{owner}|sh|{session}")
+    };
+    let server = "loop-server|41|ss|/tmp/tmux/s";
+    let [made, view] = [
+        shown(HOST, OWNER, "another"),
+        shown(HOST, "", name.as_str()),
+    ];
+    let own = format!("loop-pane|$1|%3|50|0|0|0|0|0||sh|{name}");
+    let address = Address {
+        owner: None,
+        target: None,
+        ..address()
+    };
+    let session = "another".to_owned();
+    let only_shows = Probe::Unknown(Unanswered::ViewOfAnother { session });
+    for (panes, expected) in [
+        (format!("{made}\n{view}"), only_shows),
+        (format!("{made}\n{view}\n{own}"), Probe::Live),
+    ] {
+        let answer = said(&format!("{server}\n{panes}"));
+        let probe = runner([answer], Table::default()).probe(&address).await;
+        assert_eq!(probe, expected, "{panes}");
     }
 }
 

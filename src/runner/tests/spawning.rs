@@ -91,6 +91,37 @@ async fn only_a_server_that_was_not_there_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_a_new_session_would_crash_gets_none() {
+    for (size, version, survives) in [
+        ("manual", "2.9", false),
+        ("manual", "3.6b", false),
+        ("manual", "master", false),
+        ("manual", "3.7", true),
+        ("manual", "3.10", true),
+        ("latest", "3.6", true),
+    ] {
+        let answer = said(&format!("{size}\nloop-is|{version}"));
+        let runner = runner([answer], Table::default());
+        let seen = runner.see_that_it_survives().await;
+        assert_eq!(seen.is_ok(), survives, "{size} {version}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_persons_configuration_is_blamed_only_where_it_was_read() {
+    for (start, socket, blamed) in [
+        (Start::Allowed, TmuxSocket::Default, true),
+        (Start::Never, TmuxSocket::Default, false),
+        (Start::Allowed, TmuxSocket::Name("own".to_owned()), false),
+    ] {
+        let script = runner([], Table::default()).tmux;
+        let runner = TmuxRunner::new(script, Table::default(), socket, LIMITS);
+        let words = runner.server_ended(start, "gone").to_string();
+        assert_eq!(words.contains("window-size"), blamed, "{words}");
+    }
+}
+
+#[tokio::test]
 async fn a_success_that_prints_no_session_is_no_answer() {
     let (outcome, _) = spawn(
         said("hello"),

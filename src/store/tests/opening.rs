@@ -367,6 +367,30 @@ async fn a_database_that_another_program_locks_is_not_called_damaged() {
 }
 
 #[tokio::test]
+async fn damage_where_the_version_stands_is_not_taken_for_another_programs_database() {
+    let world = World::new().await;
+    let path = world.store.path().to_owned();
+    let sql = "SELECT (rootpage - 1) * page_size, page_size FROM sqlite_schema, pragma_page_size \
+               WHERE tbl_name = 'schema_versions'";
+    let pages: Vec<(i64, i64)> = sqlx::query_as(sql)
+        .fetch_all(&mut *world.store.reading().await.unwrap())
+        .await
+        .unwrap();
+    world.store.close().await;
+    let mut content = std::fs::read(&path).unwrap();
+    for (from, size) in pages {
+        let page = usize::try_from(from).unwrap()..usize::try_from(from + size).unwrap();
+        content[page].fill(0xff);
+    }
+    std::fs::write(&path, content).unwrap();
+
+    let error = open(&path).await.unwrap_err();
+
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains("malformed"), "{error}");
+}
+
+#[tokio::test]
 async fn damage_inside_is_found_by_the_check() {
     let world = World::new().await;
     for number in 1..200 {
