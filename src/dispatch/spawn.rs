@@ -196,7 +196,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 why @ (Unanswered::Silent { .. } | Unanswered::ViewOfAnother { .. }),
             )) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                return Ok(Self::unanswered(&why));
+                return Ok(Self::unanswered(claim, &why));
             }
             Ran::NotRun(Refusal::Unanswered(why)) => {
                 (SpawnFailure::TmuxUnanswered, why.to_string())
