@@ -296,6 +296,24 @@ macro_rules! not_being_spawned {
 }
 pub(super) use not_being_spawned;
 
+/// Drops all that waits for an item or was given up, which nothing carries any more; returns it.
+pub(super) async fn forget_queue(
+    conn: &mut SqliteConnection,
+    item: i64,
+    now: i64,
+) -> Result<Vec<DeliveryId>, Fault> {
+    let rows = sqlx::query(
+        "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE item_id = $1 \
+         AND state IN ('pending', 'held', 'abandoned') RETURNING id",
+    )
+    .bind(item)
+    .bind(DropReason::Reset.as_str())
+    .bind(now)
+    .fetch_all(conn)
+    .await?;
+    delivery_ids(&rows)
+}
+
 /// Drops what waits for an item before the place `before` and came in after `since`; returns it.
 pub(super) async fn drop_queued(
     conn: &mut SqliteConnection,
