@@ -20,6 +20,8 @@ pub(super) struct Decisions {
     detail: Detail,
     /// The delivery whose arrival the line of its session's start has told.
     told: Option<u64>,
+    /// The delivery whose failed attempt the line of its failed start has told.
+    failed: Option<u64>,
 }
 
 /// How much is said.
@@ -27,7 +29,7 @@ pub(super) struct Decisions {
 pub(super) enum Detail {
     /// One line for one thing that happened.
     Brief,
-    /// A line for every record.
+    /// A line for every record, but one for a start that failed, which is an attempt that failed.
     Full,
 }
 
@@ -44,15 +46,16 @@ impl Decisions {
             coloured,
             detail,
             told: None,
+            failed: None,
         }
     }
 
     /// Lays out a record; the first one of another day comes with a line that names the day.
     ///
     /// Nothing for what the line before has said: that a session was started, or started again, with
-    /// a message means that the message is delivered.
+    /// a message means that the message is delivered, and that none could be that the attempt failed.
     pub(super) fn lines(&mut self, record: &Record) -> Vec<String> {
-        if self.is_told(record) && self.detail == Detail::Brief {
+        if self.is_told(record) {
             return Vec::new();
         }
         let told = describe(record);
@@ -74,7 +77,14 @@ impl Decisions {
                 self.told = delivery;
                 false
             }
-            "dispatch.succeeded" => delivery.is_some() && delivery == self.told,
+            "dispatch.succeeded" if self.detail == Detail::Brief => {
+                delivery.is_some() && delivery == self.told
+            }
+            "session.spawn_failed" => {
+                self.failed = delivery;
+                false
+            }
+            "dispatch.failed" => delivery.is_some() && delivery == self.failed.take(),
             _ => false,
         }
     }
@@ -175,6 +185,31 @@ mod tests {
                 shown
             );
             assert_eq!(decisions.lines(&about("dispatch.succeeded", 4)).len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_start_that_failed_is_told_once() {
+        let failed = |event: &str, delivery: u64| {
+            let json = format!(
+                r#"{{"ts":"{}","source":"poll","event":"{event}","level":"error","pid":7,"host":"h","work_item":"github:o/r#1","delivery":{delivery},"kind":"issue_comment","error":"boom"}}"#,
+                now()
+            );
+            Record::parse(json.as_bytes()).unwrap()
+        };
+        for detail in [Detail::Brief, Detail::Full] {
+            let mut decisions = Decisions::new(std::iter::empty(), false, detail);
+            for (event, delivery, shown) in [
+                ("session.spawn_failed", 3, 1),
+                ("dispatch.failed", 3, 0),
+                ("dispatch.failed", 3, 1),
+                ("session.spawn_failed", 3, 1),
+                ("dispatch.failed", 4, 1),
+                ("poll.spawn_failed", 3, 1),
+            ] {
+                let lines = decisions.lines(&failed(event, delivery));
+                assert_eq!(lines.len(), shown, "{event} {delivery}");
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::exit::{Exit, Failure};
 use super::{output, setup, steer};
 use crate::config::Config;
 use crate::daemon::{Services, open_store};
-use crate::eventlog::{About, Decision};
+use crate::eventlog::{About, ControlOrigin, Decision};
 use crate::model::text::count;
 use crate::model::{DeliveryState, DropReason, OperatorCommand, Source, TmuxFate, WorkItemRef};
 use crate::store::{ItemFilter, ResetMode, ResetReport, StoreError, Tuning};
@@ -137,6 +137,7 @@ fn say(services: &Services, report: &ResetReport) {
     }
     services.log.emit(&Decision::SessionReset {
         work_item: report.item.clone(),
+        via: ControlOrigin::Cli,
         actor: steer::operator(),
         removed: removed(report),
         was_live: report
@@ -204,10 +205,10 @@ fn describe(report: &ResetReport, mode: Mode) -> String {
         parts.push(format!("the last command ({})", control.command));
     }
     if report.queued > 0 {
-        parts.push(count(report.queued, "waiting delivery"));
+        parts.push(count(report.queued, "unfinished delivery"));
     }
     if parts.is_empty() {
-        parts.push("nothing: it holds no session, no command and nothing that waits".to_owned());
+        parts.push("nothing: it holds no session, no command and nothing unfinished".to_owned());
     }
     let mut text = format!("{}: {verb} {}", report.item.short(), parts.join(", "));
     if report

@@ -244,8 +244,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                     let life = |process: &ProcessId| runner.life(&record.boot, process);
                     recorded_end(&record, window, life)
                 }
-                // Taken, and its host ended before it could record anything: nothing was started.
-                Ok(None) => never_started(),
+                // A host whose disk takes no record starts its agent all the same.
+                Ok(None) => Ran::Failed {
+                    error: "its host left no record, and may have started the agent".to_owned(),
+                    reached: Reached::CutOff,
+                },
                 Err(error) => unread_end(&paths, &error),
             })
         });

@@ -197,7 +197,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim.rows.iter().map(record).collect()
     }
 
-    fn write_down(&self, said: &[Decision]) {
+    pub(super) fn write_down(&self, said: &[Decision]) {
         said.iter().for_each(|record| self.log.emit(record));
     }
 

@@ -80,7 +80,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Some(session) if session.status == SessionStatus::Paused => {
                 self.go_on(claim, ControlCommand::Start, &session).await
             }
-            Some(_) => Ok(self.executed(claim, ControlCommand::Start, Effect::Noop, None)),
+            Some(_) => {
+                let noop = records::command(claim, ControlCommand::Start, Effect::Noop);
+                Ok(Self::executed(None, vec![noop]))
+            }
         }
     }
 
@@ -103,16 +106,25 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 claim.first().event.actor.as_ref(),
             )
             .await?;
-        self.drop_earlier_starts(claim, DropReason::SessionPaused)
-            .await?;
-        let (effect, change) = match self.registry.open_session(claim.item.id).await? {
-            Some(session) if session.status == SessionStatus::Active => {
-                (Effect::Paused, Some(SessionChange::Pause(session.id)))
-            }
-            Some(_) => (Effect::Noop, None),
-            None => return Ok(self.remembered(claim, ControlCommand::Pause)),
+        let open = self.registry.open_session(claim.item.id).await?;
+        let change = open
+            .as_ref()
+            .filter(|session| session.status == SessionStatus::Active)
+            .map(|session| SessionChange::Pause(session.id));
+        let effect = match change {
+            Some(_) => Effect::Paused,
+            None => Effect::Noop,
         };
-        Ok(self.executed(claim, ControlCommand::Pause, effect, change))
+        let command = records::command(claim, ControlCommand::Pause, effect);
+        let unsaid = self
+            .drop_earlier_starts(claim, DropReason::SessionPaused, Some(command))
+            .await?;
+        if open.is_none() {
+            // Written down for the next session, and no more.
+            unsaid.iter().for_each(|command| self.log.emit(command));
+            return Ok(Conclusion::Dropped(DropReason::NoSession));
+        }
+        Ok(Self::executed(change, unsaid.into_iter().collect()))
     }
 
     async fn resume(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
@@ -140,10 +152,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         session: &Session,
     ) -> Result<Conclusion, WorkError> {
         let since = Some(session.status_since);
-        self.drop_queued_since(claim, DropReason::SessionPaused, since)
+        let said = [records::command(claim, command, Effect::Resumed)];
+        self.drop_queued_since(claim, DropReason::SessionPaused, since, &said)
             .await?;
         let change = Some(SessionChange::Resume(session.id));
-        Ok(self.executed(claim, command, Effect::Resumed, change))
+        Ok(Self::executed(change, Vec::new()))
     }
 
     async fn stop(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
@@ -154,44 +167,52 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 claim.first().event.actor.as_ref(),
             )
             .await?;
+        let command = |effect| records::command(claim, ControlCommand::Stop, effect);
         let Some(session) = self.registry.open_session(claim.item.id).await? else {
-            self.drop_queued(claim, DropReason::SessionStopped).await?;
-            return Ok(self.remembered(claim, ControlCommand::Stop));
+            // Written down for the next session, and no more.
+            let said = [command(Effect::Noop)];
+            self.drop_queued(claim, DropReason::SessionStopped, &said)
+                .await?;
+            return Ok(Conclusion::Dropped(DropReason::NoSession));
         };
         let ended = self
             .end_session(claim, &session, TmuxFate::AsConfigured)
             .await?;
-        let mut delivered = match ended {
-            Ok(delivered) => delivered,
+        let (mut said, ended) = match ended {
+            Ok(ended) => ended,
             Err(conclusion) => return Ok(conclusion),
         };
-        self.drop_queued(claim, DropReason::SessionStopped).await?;
-        delivered.records.push(records::command(
-            claim,
-            ControlCommand::Stop,
-            Effect::Stopped,
-        ));
-        Ok(Conclusion::executed(delivered))
+        said.insert(0, command(Effect::Stopped));
+        self.drop_queued(claim, DropReason::SessionStopped, &said)
+            .await?;
+        Ok(Self::executed(Some(ended), Vec::new()))
     }
 
     async fn close(&self, claim: &Arc<Claim>, fate: TmuxFate) -> Result<Conclusion, WorkError> {
         let Some(session) = self.registry.open_session(claim.item.id).await? else {
-            self.drop_earlier_starts(claim, DropReason::SessionStopped)
+            self.drop_earlier_starts(claim, DropReason::SessionStopped, None)
                 .await?;
             return Ok(Conclusion::Dropped(DropReason::NoSession));
         };
         match self.end_session(claim, &session, fate).await? {
-            Ok(delivered) => {
-                self.drop_queued(claim, DropReason::SessionStopped).await?;
-                Ok(Conclusion::executed(delivered))
+            Ok((said, ended)) => {
+                self.drop_queued(claim, DropReason::SessionStopped, &said)
+                    .await?;
+                Ok(Self::executed(Some(ended), Vec::new()))
             }
             Err(conclusion) => Ok(conclusion),
         }
     }
 
-    /// Drops what waited for the session that has ended, each with its line in the event log.
-    async fn drop_queued(&self, claim: &Claim, reason: DropReason) -> Result<(), WorkError> {
-        self.drop_queued_since(claim, reason, None).await
+    /// Drops what waited for the session that has ended, each with its line in the event log, below
+    /// those of what caused it.
+    async fn drop_queued(
+        &self,
+        claim: &Claim,
+        reason: DropReason,
+        cause: &[Decision],
+    ) -> Result<(), WorkError> {
+        self.drop_queued_since(claim, reason, None, cause).await
     }
 
     async fn drop_queued_since(
@@ -199,11 +220,15 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         claim: &Claim,
         reason: DropReason,
         since: Option<DateTime<Utc>>,
+        cause: &[Decision],
     ) -> Result<(), WorkError> {
         let place = self.place(claim).await;
-        let say = |waiting: Waiting| {
-            let record = records::dropped_waiting(&waiting, &place, reason);
-            self.log.emit(&record);
+        let say = |dropped: Vec<Waiting>| {
+            self.write_down(cause);
+            for waiting in dropped {
+                let record = records::dropped_waiting(&waiting, &place, reason);
+                self.log.emit(&record);
+            }
         };
         self.deduper.drop_queued(claim, reason, since, say).await?;
         Ok(())
@@ -211,22 +236,30 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// Drops the starts that failed before this command came: it says what is wanted now. Where a
     /// stop drops all that is queued, they are among it.
+    ///
+    /// Their lines in the event log stand below that of the cause, which is handed back where there
+    /// are none.
     async fn drop_earlier_starts(
         &self,
         claim: &Claim,
         reason: DropReason,
-    ) -> Result<(), WorkError> {
+        mut cause: Option<Decision>,
+    ) -> Result<Option<Decision>, WorkError> {
         let place = self.place(claim).await;
         for earlier in self.deduper.earlier_commands(claim).await? {
             if self.is_start(&earlier.event) {
                 let record = records::dropped_waiting(&earlier, &place, reason);
-                let say = || self.log.emit(&record);
+                let say = || {
+                    let cause = cause.take();
+                    let said = cause.iter().chain([&record]);
+                    said.for_each(|record| self.log.emit(record));
+                };
                 self.deduper
                     .drop_waiting(claim, earlier.delivery, reason, say)
                     .await?;
             }
         }
-        Ok(())
+        Ok(cause)
     }
 
     fn is_start(&self, event: &Event) -> bool {
@@ -238,35 +271,33 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
 
     /// The work item was closed or merged: its session ends with it.
     async fn item_ended(&self, claim: &Arc<Claim>) -> Result<Conclusion, WorkError> {
-        let delivered = match self.registry.open_session(claim.item.id).await? {
-            None => Delivered {
-                repeat: Repeat::No,
-                change: None,
-                records: Vec::new(),
-            },
+        let (said, ended) = match self.registry.open_session(claim.item.id).await? {
+            None => (Vec::new(), None),
             Some(session) => match self
                 .end_session(claim, &session, TmuxFate::AsConfigured)
                 .await?
             {
-                Ok(mut delivered) => {
-                    delivered.records.push(records::autoclosed(claim));
-                    delivered
+                Ok((mut said, ended)) => {
+                    said.insert(0, records::autoclosed(claim));
+                    (said, Some(ended))
                 }
                 Err(conclusion) => return Ok(conclusion),
             },
         };
-        self.drop_queued(claim, DropReason::ItemClosed).await?;
+        self.drop_queued(claim, DropReason::ItemClosed, &said)
+            .await?;
         self.ledger.clear_control(claim).await?;
-        Ok(Conclusion::executed(delivered))
+        Ok(Self::executed(ended, Vec::new()))
     }
 
-    /// Ends a session as configured and returns what to write down, or why it has to wait.
+    /// Ends a session as configured and returns what to write down and to change, or why it has to
+    /// wait.
     async fn end_session(
         &self,
         claim: &Arc<Claim>,
         session: &Session,
         fate: TmuxFate,
-    ) -> Result<Result<Delivered, Conclusion>, WorkError> {
+    ) -> Result<Result<(Vec<Decision>, SessionChange), Conclusion>, WorkError> {
         let session = match self.settle_attempt(claim, session.clone()).await? {
             Ok(session) => session,
             Err(conclusion) => return Ok(Err(conclusion)),
@@ -279,11 +310,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
         }
         said.push(records::closed(claim, &session));
-        Ok(Ok(Delivered {
-            repeat: Repeat::No,
-            change: Some(SessionChange::Close(session.id)),
-            records: said,
-        }))
+        Ok(Ok((said, SessionChange::Close(session.id))))
     }
 
     async fn end_in_tmux(
@@ -350,17 +377,11 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         }
     }
 
-    fn executed(
-        &self,
-        claim: &Arc<Claim>,
-        command: ControlCommand,
-        effect: Effect,
-        change: Option<SessionChange>,
-    ) -> Conclusion {
+    fn executed(change: Option<SessionChange>, records: Vec<Decision>) -> Conclusion {
         Conclusion::executed(Delivered {
             repeat: Repeat::No,
             change,
-            records: vec![records::command(claim, command, effect)],
+            records,
         })
     }
 
@@ -384,13 +405,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             },
             other => other,
         }
-    }
-
-    /// A command for a session that is not there: written down for the next one, and no more.
-    fn remembered(&self, claim: &Arc<Claim>, command: ControlCommand) -> Conclusion {
-        self.log
-            .emit(&records::command(claim, command, Effect::Noop));
-        Conclusion::Dropped(DropReason::NoSession)
     }
 
     fn rejected(

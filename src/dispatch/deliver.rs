@@ -88,6 +88,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             // The last attempt did type it, so that what follows is still that one.
             Earlier::Lost => {
+                claim.set_typed(true);
                 if !spent {
                     self.deduper.begin_attempt(claim).await?;
                 }
@@ -136,14 +137,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Ok(TokenState::Pasted) if self.harness_is_gone(session) => Earlier::Lost,
             Ok(TokenState::Pasted) => Earlier::Said,
             // It was typed when it was looked at last.
-            Ok(TokenState::NoSession)
-                if matches!(
-                    claim.held_before,
-                    Some(HoldReason::Unsent | HoldReason::AgentOutlivesSession)
-                ) =>
-            {
-                Earlier::Lost
-            }
+            Ok(TokenState::NoSession) if claim.is_typed() => Earlier::Lost,
             // The session is gone: the respawn says it again and marks it.
             Ok(TokenState::NoSession) => Earlier::Unsaid,
             Ok(TokenState::NotPasted) if self.clock.now() > intent.expires_at => Earlier::Unsaid,
@@ -211,7 +205,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Err(RunnerError::FenceLost(lost)) => Err(lost.into()),
             Err(RunnerError::Unanswered(why)) => {
-                Ok(Self::unanswered(&why).undecided_until(after(expires_at)))
+                Ok(Self::unanswered(claim, &why).undecided_until(after(expires_at)))
             }
             Err(error @ RunnerError::Expired) => Ok(Conclusion::failed(Step::Delivery, error)),
             Err(error) => {
@@ -301,9 +295,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     }
 
     /// What an unanswered question comes to: a failure that is retried (AC2), or a hold where it is
-    /// known what is waited for, which costs nothing.
-    pub(super) fn unanswered(why: &Unanswered) -> Conclusion {
+    /// known what is waited for, which costs nothing. A text that is typed is given up by none.
+    pub(super) fn unanswered(claim: &Claim, why: &Unanswered) -> Conclusion {
         match why {
+            _ if claim.is_typed() => Self::waits_for(why),
             Unanswered::Silent { .. }
             | Unanswered::AgentOutlivesSession { .. }
             | Unanswered::ViewOfAnother { .. } => Self::waits_for(why),

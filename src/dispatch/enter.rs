@@ -122,16 +122,21 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         name: &SessionName,
         due: DeliveryId,
     ) -> Result<Entered, WorkError> {
-        let waits_as = if due == claim.message() {
-            HoldReason::Unsent
+        let is_own = due == claim.message();
+        let (waits_as, is_long_ago) = if is_own {
+            (HoldReason::Unsent, claim.is_typed())
         } else {
-            HoldReason::EnterPending
+            let waits_as = HoldReason::EnterPending;
+            (waits_as, claim.held_before == Some(waits_as))
         };
         // tmux presses it after the gap by itself, and a text that waits has arrived long ago.
-        if claim.held_before != Some(waits_as) {
+        if !is_long_ago {
             tokio::time::sleep(self.submit_gap(session) * 2).await;
         }
         let settled = self.settle_enter(claim, session, name, due).await;
+        if is_own {
+            claim.set_typed(!matches!(settled, Ok(EnterState::Left)));
+        }
         if let Err(RunnerError::FenceLost(lost @ FenceLost::Taken)) = settled {
             return Err(lost.into());
         }

@@ -25,7 +25,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         name: &SessionName,
         repeat: Repeat,
     ) -> Result<Conclusion, WorkError> {
-        let occupant = match self.find_occupant(session, name).await {
+        let occupant = match self.find_occupant(claim, session, name).await {
             Ok(Some(occupant)) => occupant,
             Ok(None) => {
                 return Ok(Conclusion::failed(
@@ -63,6 +63,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
     /// Looks on the recorded server first, then on the one that new sessions live on.
     async fn find_occupant(
         &self,
+        claim: &Claim,
         session: &Session,
         name: &SessionName,
     ) -> Result<Option<Occupant>, Conclusion> {
@@ -70,7 +71,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         match self.runner.occupant(&recorded).await {
             Ok(Some(occupant)) => return Ok(Some(occupant)),
             Ok(None) => {}
-            Err(why) => return Err(Self::unanswered(&why)),
+            Err(why) => return Err(Self::unanswered(claim, &why)),
         }
         let here = Address {
             target: None,
@@ -79,7 +80,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         self.runner
             .occupant(&here)
             .await
-            .map_err(|why| Self::unanswered(&why))
+            .map_err(|why| Self::unanswered(claim, &why))
     }
 
     async fn register_occupant(
@@ -103,7 +104,9 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 {
                     Ok(()) => owner,
                     Err(RunnerError::FenceLost(lost)) => return Err(lost.into()),
-                    Err(RunnerError::Unanswered(why)) => return Ok(Err(Self::unanswered(&why))),
+                    Err(RunnerError::Unanswered(why)) => {
+                        return Ok(Err(Self::unanswered(claim, &why)));
+                    }
                     Err(error) => return Ok(Err(Conclusion::failed(Step::Delivery, error))),
                 }
             }

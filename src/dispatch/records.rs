@@ -250,6 +250,7 @@ pub(super) fn closed(claim: &Claim, session: &Session) -> Decision {
         work_item: claim.item.item.clone(),
         harness: session.harness.clone(),
         harness_session_id: session.harness_session_id.clone(),
+        via: origin(claim),
         actor: claim.first().event.actor.clone(),
     }
 }
@@ -274,7 +275,7 @@ pub(super) fn command(claim: &Claim, command: ControlCommand, effect: Effect) ->
     Decision::ControlCommand {
         work_item: claim.item.item.clone(),
         command,
-        via: origin(claim),
+        via: origin(claim).unwrap_or(ControlOrigin::Comment),
         effect,
         actor: row.event.actor.clone(),
         delivery: Some(row.id),
@@ -287,7 +288,7 @@ pub(super) fn rejected(claim: &Claim, command: ControlCommand, reason: DropReaso
     Decision::ControlRejected {
         work_item: claim.item.item.clone(),
         command,
-        via: origin(claim),
+        via: origin(claim).unwrap_or(ControlOrigin::Comment),
         reason,
         actor: row.event.actor.clone(),
         delivery: Some(row.id),
@@ -295,9 +296,11 @@ pub(super) fn rejected(claim: &Claim, command: ControlCommand, reason: DropReaso
     }
 }
 
-fn origin(claim: &Claim) -> ControlOrigin {
+/// Where a command was given; none where the work item's end is none.
+fn origin(claim: &Claim) -> Option<ControlOrigin> {
     match claim.first().event.detail {
-        Detail::Command { .. } => ControlOrigin::Cli,
-        _ => ControlOrigin::Comment,
+        Detail::Command { .. } => Some(ControlOrigin::Cli),
+        Detail::Closed { .. } => None,
+        _ => Some(ControlOrigin::Comment),
     }
 }

@@ -74,7 +74,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             Probe::Live => {
                 return Box::pin(self.say_to_occupant(claim, &session, &name, repeat)).await;
             }
-            Probe::Unknown(why) => return Ok(Self::unanswered(&why)),
+            Probe::Unknown(why) => return Ok(Self::unanswered(claim, &why)),
             Probe::Dead(_) => {}
         }
         let harness = match self.harness(&session.harness) {
@@ -231,7 +231,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             Ran::NotRun(Refusal::Unanswered(why)) => {
                 self.registry.abandon_attempt(claim, id).await?;
-                Ok(Self::unanswered(&why))
+                Ok(Self::unanswered(claim, &why))
             }
             Ran::NotRun(Refusal::Answered(error)) => {
                 self.registry.abandon_attempt(claim, id).await?;

@@ -196,7 +196,7 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
                 why @ (Unanswered::Silent { .. } | Unanswered::ViewOfAnother { .. }),
             )) => {
                 self.registry.abandon_attempt(claim, session.id).await?;
-                return Ok(Self::unanswered(&why));
+                return Ok(Self::unanswered(claim, &why));
             }
             Ran::NotRun(Refusal::Unanswered(why)) => {
                 (SpawnFailure::TmuxUnanswered, why.to_string())
@@ -222,8 +222,10 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             .map_or_else(String::new, |item| item.short());
         format!(
             "{name} exists and its program is still running, and no session is registered for the work item. It was \
-             not touched. Look at it: {tmux} attach -r -t '={name}:' - then end it yourself: {tmux} kill-session -t \
-             '={name}:', or forget what is recorded: the-loop sessions reset {item}"
+             not touched. Look at it: {tmux} attach -r -t '={name}:' - then give it another name: {tmux} \
+             rename-session -t '={name}:' NAME, or end it: {tmux} kill-session -t '={name}:'. The next attempt \
+             goes on by itself; after the last: the-loop sessions start {item} (the-loop sessions reset {item} \
+             forgets only what is recorded, and leaves this session as it is)"
         )
     }
 

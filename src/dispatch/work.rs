@@ -10,7 +10,7 @@ use super::deliver::after;
 use super::error::WorkError;
 use super::fence::Lease;
 use super::records;
-use crate::model::{Class, DropReason, EventKind, HoldReason, Session, SessionStatus};
+use crate::model::{Class, DropReason, EventKind, HoldReason, SessionStatus};
 use crate::process::panic::{Panicked, caught};
 use crate::routing::guard::{Verdict, judge};
 use crate::runner::{Machine, TmuxServer};
@@ -227,15 +227,23 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
         Ok(heard.unwrap_or(end))
     }
 
-    /// Brings the spawn that the claim's delivery has begun to its end and returns what it came to;
-    /// nothing where there is none, or it never ran.
+    /// Brings the spawn or respawn that the claim's delivery has begun to its end and returns what it
+    /// came to; nothing where there is none, or it never ran.
     pub(super) async fn own_spawn(
         &self,
         claim: &Arc<Claim>,
     ) -> Result<Option<Conclusion>, WorkError> {
-        let Some(session) = self.spawn_of(claim).await? else {
+        let Some(session) = self.registry.open_session(claim.item.id).await? else {
             return Ok(None);
         };
+        let attempt = session.attempt.as_ref();
+        if attempt.is_some_and(|attempt| attempt.boot_delivery == claim.message()) {
+            return Ok(self.settle_attempt(claim, session).await?.err());
+        }
+        let is_own = session.boot_delivery == Some(claim.first().id);
+        if session.status != SessionStatus::Spawning || !is_own {
+            return Ok(None);
+        }
         let Ok(name) = session.minted_ref.session_name() else {
             return Ok(None);
         };
@@ -246,15 +254,6 @@ impl<T: TmuxServer + 'static, M: Machine + 'static> Shared<T, M> {
             }
             ran => Ok(Some(self.after_spawn(claim, &session, &name, ran).await?)),
         }
-    }
-
-    /// Returns the session whose first spawn the claim's delivery has begun.
-    async fn spawn_of(&self, claim: &Claim) -> Result<Option<Session>, WorkError> {
-        let open = self.registry.open_session(claim.item.id).await?;
-        Ok(open.filter(|session| {
-            session.status == SessionStatus::Spawning
-                && session.boot_delivery == Some(claim.first().id)
-        }))
     }
 
     fn refused(&self, claim: &Arc<Claim>) -> Option<DropReason> {

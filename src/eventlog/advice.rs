@@ -83,7 +83,7 @@ pub fn drop_advice(reason: DropReason) -> Advice {
             "Put the cause right; give the command again.",
         ),
         DropReason::Reset => advice(
-            "The work item was reset while it waited.",
+            "The work item was reset while it waited, or after it was given up.",
             "Say again what still matters.",
         ),
     }
@@ -172,7 +172,7 @@ fn spawn_advice(reason: SpawnFailure) -> Advice {
     match reason {
         SpawnFailure::NameTakenLive => advice(
             "A live session that is not registered holds the name; it is neither killed nor adopted.",
-            "Look at it; end it (`tmux kill-session -t …`) when nobody needs it, then comment `the-loop start`.",
+            "Look at it; give it another name (`tmux rename-session -t …`), or end it (`tmux kill-session -t …`) when nobody needs it. The next attempt goes on by itself; after the last, comment `the-loop start`. `sessions reset` does not help: it forgets only what is recorded.",
         ),
         SpawnFailure::FormerAgentLive => advice(
             "The agent of a closed session of this work item still runs, under the name or elsewhere.",

@@ -212,6 +212,7 @@ vocabulary! {
         work_item: WorkItemRef,
         harness: HarnessName,
         harness_session_id: HarnessSessionId,
+        via: Option<ControlOrigin>,
         actor: Option<Login>,
     }
     /// A closed session's tmux session stays readable, with its agent where that was not ended.
@@ -243,6 +244,7 @@ vocabulary! {
     /// Sessions, last command and queue of a work item were forgotten; what was said stays known.
     SessionReset = "session.reset", Info {
         work_item: WorkItemRef,
+        via: ControlOrigin,
         actor: Option<Login>,
         removed: Vec<String>,
         was_live: bool,

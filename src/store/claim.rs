@@ -1,6 +1,6 @@
 //! One claim: what its holder works on, and with which right.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use chrono::{DateTime, Utc};
 use sqlx::SqliteConnection;
@@ -68,6 +68,7 @@ pub struct Claim {
     message: DeliveryId,
     attempts: AtomicU32,
     goes_on: bool,
+    typed: AtomicBool,
 }
 
 /// The proof of a claim without its content, for the task that renews it.
@@ -128,6 +129,18 @@ impl Claim {
         self.attempts() >= most && !self.goes_on
     }
 
+    /// Tells whether its text was found typed into a session, and not yet sent to an agent that lives:
+    /// until then it counts as told, and waits for no budget.
+    #[must_use]
+    pub fn is_typed(&self) -> bool {
+        self.typed.load(Ordering::Relaxed)
+    }
+
+    /// Says what [`is_typed`](Self::is_typed) tells; remembered when the claim is given back.
+    pub fn set_typed(&self, typed: bool) {
+        self.typed.store(typed, Ordering::Relaxed);
+    }
+
     pub(super) fn set_attempts(&self, attempts: u32) {
         self.attempts.store(attempts, Ordering::Relaxed);
     }
@@ -150,7 +163,7 @@ pub(super) async fn read(
     // The rows of a review are of one item, so each of them carries it.
     let rows = sqlx::query(concat!(
         "SELECT d.id AS delivery, d.number, d.class, d.batch, d.attempts, d.attempt_begun, d.reason, d.error, \
-         d.intent_owner, d.intent_expires_at, d.possible_repeat, d.accepted_at, d.claim_lead, e.payload, ",
+         d.intent_owner, d.intent_expires_at, d.possible_repeat, d.typed, d.accepted_at, d.claim_lead, e.payload, ",
         item_columns!(),
         " FROM deliveries d LEFT JOIN events e ON e.id = d.event_id \
          LEFT JOIN work_items w ON w.id = d.item_id WHERE d.claim_token = $1 ORDER BY d.number"
@@ -162,10 +175,11 @@ pub(super) async fn read(
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let (mut leads, mut goes_on) = (false, false);
+    let (mut leads, mut goes_on, mut typed) = (false, false, false);
     for row in &rows {
         leads |= part(row)?.flag("claim_lead")?;
         goes_on |= part(row)?.flag("attempt_begun")?;
+        typed |= part(row)?.flag("typed")?;
     }
     if !leads {
         return Ok(None);
@@ -184,6 +198,7 @@ pub(super) async fn read(
         held_before: reason.and_then(|word| word.parse().ok()),
         attempts: AtomicU32::new(attempts.unwrap_or(0)),
         goes_on,
+        typed: AtomicBool::new(typed),
         rows: deliveries,
         last_error: lead.get("error")?,
     }))

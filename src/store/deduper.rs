@@ -306,7 +306,7 @@ impl Deduper {
     }
 
     /// Drops what came in for the claim's item before the claimed delivery, and after `since` where
-    /// that is given, and still waits; says so of each just before the commit.
+    /// that is given, and still waits; says so just before the commit.
     ///
     /// # Errors
     /// [`StoreError::Lost`] when the claim is no longer ours.
@@ -315,7 +315,7 @@ impl Deduper {
         claim: &Claim,
         reason: DropReason,
         since: Option<DateTime<Utc>>,
-        say: impl FnMut(Waiting) + Send,
+        say: impl FnOnce(Vec<Waiting>) + Send,
     ) -> Result<(), StoreError> {
         let done = async {
             let mut tx = self.store.begin().await?;
@@ -323,8 +323,7 @@ impl Deduper {
             let place = (big(claim.first().number), since.map_or(i64::MIN, ms));
             let now = self.store.now_ms();
             let dropped = effects::drop_queued(&mut tx, claim.item.id, reason, place, now).await?;
-            let dropped = waiting::read(&mut tx, &dropped).await?;
-            dropped.into_iter().for_each(say);
+            say(waiting::read(&mut tx, &dropped).await?);
             tx.commit().await.map_err(Fault::from)
         };
         done.await

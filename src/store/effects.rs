@@ -270,15 +270,49 @@ pub(super) async fn clear_control(conn: &mut SqliteConnection, item: i64) -> Res
     Ok(())
 }
 
-/// Keeps the delivery that a first spawn carries from being dropped while it waits: its agent may
-/// have read it, and only its claim brings the spawn to an end.
+/// The deliveries that first spawns and respawns under way carry.
+macro_rules! carried {
+    () => {
+        "(SELECT s.boot_delivery FROM sessions s WHERE s.status = 'spawning' \
+         AND s.boot_delivery IS NOT NULL UNION ALL SELECT r.attempt_boot_delivery FROM sessions r \
+         WHERE r.attempt_boot_delivery IS NOT NULL)"
+    };
+}
+pub(super) use carried;
+
+/// Keeps what a spawn or a respawn carries, the whole review, from being dropped while it waits: its
+/// agent may have read it, and only its claim brings the start to an end.
 macro_rules! not_being_spawned {
     () => {
-        " AND id NOT IN (SELECT s.boot_delivery FROM sessions s WHERE s.status = 'spawning' \
-         AND s.boot_delivery IS NOT NULL)"
+        concat!(
+            " AND id NOT IN ",
+            $crate::store::effects::carried!(),
+            " AND COALESCE(batch, '') NOT IN (SELECT b.batch FROM deliveries b \
+             WHERE b.batch IS NOT NULL AND b.id IN ",
+            $crate::store::effects::carried!(),
+            ")"
+        )
     };
 }
 pub(super) use not_being_spawned;
+
+/// Drops all that waits for an item or was given up, which nothing carries any more; returns it.
+pub(super) async fn forget_queue(
+    conn: &mut SqliteConnection,
+    item: i64,
+    now: i64,
+) -> Result<Vec<DeliveryId>, Fault> {
+    let rows = sqlx::query(
+        "UPDATE deliveries SET state = 'dropped', reason = $2, settled_at = $3 WHERE item_id = $1 \
+         AND state IN ('pending', 'held', 'abandoned') RETURNING id",
+    )
+    .bind(item)
+    .bind(DropReason::Reset.as_str())
+    .bind(now)
+    .fetch_all(conn)
+    .await?;
+    delivery_ids(&rows)
+}
 
 /// Drops what waits for an item before the place `before` and came in after `since`; returns it.
 pub(super) async fn drop_queued(

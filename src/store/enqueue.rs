@@ -226,7 +226,7 @@ async fn supersede(
         "UPDATE deliveries SET state = 'dropped', reason = $1, settled_at = $2 \
          WHERE state IN ('pending', 'held', 'abandoned') AND event_id IN \
          (SELECT e.id FROM events e WHERE e.object = $3 AND e.id <> $4 AND e.occurred_at <= $5) \
-         AND (state <> 'held' OR COALESCE(reason, '') <> $6)",
+         AND typed = 0",
         not_being_spawned!(),
         " RETURNING id"
     ))
@@ -235,7 +235,6 @@ async fn supersede(
     .bind(arriving.event.key.object())
     .bind(event_id)
     .bind(arriving.version_at)
-    .bind(HoldReason::Unsent.as_str())
     .fetch_all(&mut *conn)
     .await?;
     waiting::read(conn, &delivery_ids(&rows)?).await
@@ -340,7 +339,7 @@ async fn restore(
     sqlx::query(
         "UPDATE deliveries SET number = $2, class = $3, state = $5, reason = $6, next_at = $7, \
          possible_repeat = CASE WHEN batch <> $4 THEN 1 ELSE possible_repeat END, batch = $4, \
-         attempts = 0, error = NULL, accepted_at = $8, settled_at = NULL WHERE id = $1",
+         attempts = 0, error = NULL, typed = 0, accepted_at = $8, settled_at = NULL WHERE id = $1",
     )
     .bind(delivery.0)
     .bind(place.number)

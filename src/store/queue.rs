@@ -17,7 +17,7 @@ use crate::model::{Class, DeliveryId, DeliveryState, DropReason, EventKey, WorkI
 pub enum QueueFilter<'a> {
     /// Those that wait or are being worked on.
     Open,
-    /// Those whose attempts are spent.
+    /// Those whose attempts are spent, until something later of their work item succeeds.
     Abandoned,
     /// All of one work item.
     Of(&'a WorkItemRef),
@@ -65,7 +65,7 @@ pub struct Counts {
     pub claimed: u64,
     /// They wait for a condition.
     pub held: u64,
-    /// Their attempts are spent.
+    /// Their attempts are spent, and nothing later of their work items has succeeded.
     pub abandoned: u64,
     /// When the oldest pending one was accepted, where that can be read.
     pub oldest_pending: Option<DateTime<Utc>>,
@@ -92,11 +92,22 @@ pub struct Rearmed {
     pub key: EventKey,
 }
 
-pub(super) const NOT_DONE: &str = "SELECT 0 AS id, d.state, COUNT(*) AS count, \
-     MIN(d.accepted_at) AS oldest FROM deliveries d WHERE d.state IN ('pending', 'held') \
-     GROUP BY d.state UNION ALL SELECT 0 AS id, 'claimed', COUNT(*), 0 FROM deliveries c \
-     WHERE c.claim_token IS NOT NULL UNION ALL SELECT 0 AS id, 'abandoned', COUNT(*), 0 \
-     FROM deliveries a WHERE a.state = 'abandoned'";
+/// What was given up and needs somebody: a delivery or a command for the same work item that succeeds
+/// afterwards shows that somebody has seen to it.
+macro_rules! needs_somebody {
+    () => {
+        "d.state = 'abandoned' AND NOT EXISTS (SELECT 1 FROM deliveries l WHERE l.item_id = d.item_id \
+         AND l.state = 'delivered' AND l.settled_at > d.settled_at)"
+    };
+}
+
+pub(super) const NOT_DONE: &str = concat!(
+    "SELECT 0 AS id, d.state, COUNT(*) AS count, MIN(d.accepted_at) AS oldest FROM deliveries d \
+     WHERE d.state IN ('pending', 'held') GROUP BY d.state \
+     UNION ALL SELECT 0 AS id, 'claimed', COUNT(*), 0 FROM deliveries c WHERE c.claim_token IS NOT NULL \
+     UNION ALL SELECT 0 AS id, 'abandoned', COUNT(*), 0 FROM deliveries d WHERE ",
+    needs_somebody!()
+);
 
 const REARMING: &str = "re-arming given-up deliveries";
 
@@ -181,7 +192,9 @@ impl Queue {
             .bind(i64::from(limit)),
             QueueFilter::Abandoned => sqlx::query(concat!(
                 queue_columns!(),
-                "WHERE d.state = 'abandoned' ORDER BY d.id LIMIT $1"
+                "WHERE ",
+                needs_somebody!(),
+                " ORDER BY d.id LIMIT $1"
             ))
             .bind(i64::from(limit)),
             QueueFilter::Of(item) => sqlx::query(concat!(

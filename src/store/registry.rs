@@ -12,9 +12,7 @@ use super::rows::ControlRecord;
 use super::sessions::{self, SessionFace, SessionFaces, session_columns};
 use super::waiting::{self, Waiting};
 use super::{Store, StoreError};
-use crate::model::{
-    BootId, DropReason, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef,
-};
+use crate::model::{BootId, ProcessId, Session, SessionStatus, TmuxSocket, WorkItemRef};
 use crate::planted::{Planted, is_planted};
 
 /// Which sessions are wanted.
@@ -77,7 +75,7 @@ pub struct ResetReport {
     pub sessions: Vec<Session>,
     /// Its last control command.
     pub control: Option<ControlRecord>,
-    /// How many deliveries wait for it.
+    /// How many deliveries wait for it, or were given up.
     pub queued: u64,
     /// What is known of those.
     #[serde(skip)]
@@ -414,10 +412,7 @@ impl SessionRegistry {
             .execute(&mut *conn)
             .await?;
         effects::clear_control(conn, row.id).await?;
-        let now = self.store.now_ms();
-        let everything = (i64::MAX, i64::MIN);
-        let dropped =
-            effects::drop_queued(conn, row.id, DropReason::Reset, everything, now).await?;
+        let dropped = effects::forget_queue(conn, row.id, self.store.now_ms()).await?;
         sqlx::query("UPDATE work_items SET dirty_mark = dirty_mark + 1 WHERE id = $1")
             .bind(row.id)
             .execute(&mut *conn)

@@ -62,7 +62,7 @@ pub enum Release {
 }
 
 pub(super) const SETTLE: &str = "UPDATE deliveries SET state = $2, reason = $3, by_hand = $4, \
-     possible_repeat = CASE WHEN $2 = 'abandoned' THEN possible_repeat ELSE $5 END, settled_at = $6, attempt_begun = 0, claim_lead = 0, claim_token = NULL, \
+     possible_repeat = CASE WHEN $2 = 'abandoned' THEN possible_repeat ELSE $5 END, settled_at = $6, attempt_begun = 0, typed = 0, claim_lead = 0, claim_token = NULL, \
      claim_host = NULL, claim_pid = NULL, claim_start = NULL, claim_boot = NULL, lease_until = NULL \
      WHERE claim_token = $1 RETURNING id";
 
@@ -144,7 +144,7 @@ pub(super) async fn release(
     };
     let done = sqlx::query(
         "UPDATE deliveries SET state = $2, reason = $3, next_at = $4, \
-         attempts = attempts - attempt_begun * $5, attempt_begun = 0, claim_lead = 0, claim_token = NULL, \
+         attempts = attempts - attempt_begun * $5, attempt_begun = 0, typed = $6, claim_lead = 0, claim_token = NULL, \
          claim_host = NULL, claim_pid = NULL, claim_start = NULL, claim_boot = NULL, lease_until = NULL \
          WHERE claim_token = $1",
     )
@@ -153,6 +153,7 @@ pub(super) async fn release(
     .bind(reason.map(HoldReason::as_str))
     .bind(ms(next_at).min(longest_wait_end))
     .bind(i64::from(given_back))
+    .bind(i64::from(claim.is_typed()))
     .execute(conn)
     .await?;
     if done.rows_affected() == 0 {

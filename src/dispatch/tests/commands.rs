@@ -218,3 +218,90 @@ async fn a_pause_drops_no_text_that_waits() {
     assert_eq!(world.state(pause).await, DeliveryState::Dropped);
     assert_eq!(world.state(text).await, DeliveryState::Held);
 }
+
+/// Every line that a command leads to, oldest first.
+const OF_A_COMMAND: &[&str] = &[
+    "control.command",
+    "session.harness_terminated",
+    "session.retained",
+    "session.closed",
+    "session.autoclosed",
+    "dispatch.dropped",
+];
+
+#[tokio::test]
+async fn what_a_command_does_is_written_down_below_the_command() {
+    use SessionStatus::{Active, Paused};
+    let close = OperatorCommand::Close {
+        tmux: crate::model::TmuxFate::AsConfigured,
+    };
+    let ended = Event {
+        kind: EventKind::Closed,
+        detail: Detail::Closed { merged: false },
+        ..comment(ITEM, 1)
+    };
+    for (command, before, expected, via) in [
+        (
+            said("the-loop stop"),
+            Active,
+            vec![0, 1, 2, 3, 5],
+            Some("comment"),
+        ),
+        (
+            operator(OperatorCommand::Stop, 1),
+            Active,
+            vec![0, 1, 2, 3, 5],
+            Some("cli"),
+        ),
+        (operator(close, 1), Active, vec![1, 2, 3, 5], Some("cli")),
+        (ended, Active, vec![4, 1, 2, 3, 5], None),
+        (said("the-loop resume"), Paused, vec![0, 5], None),
+    ] {
+        let world = World::new().await;
+        session_that_is(&world, before).await;
+        world.pass(1);
+        world.comment(ITEM, 7).await;
+        let what = format!("{} {:?}", command.body, command.detail);
+        world.command(command).await;
+
+        world.work().await;
+
+        let written = world.records(OF_A_COMMAND);
+        let events: Vec<_> = written.iter().map(|record| record.event.as_str()).collect();
+        let expected: Vec<_> = expected.into_iter().map(|at| OF_A_COMMAND[at]).collect();
+        assert_eq!(events, expected, "{what}");
+        let closed = world.records(&["session.closed"]);
+        let said = closed.first().and_then(|record| record.text("via"));
+        assert_eq!(said, via, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_without_a_session_is_written_down_before_what_it_drops() {
+    for word in ["the-loop pause", "the-loop stop"] {
+        let world = World::new().await;
+        let start = world.command(said("the-loop start")).await;
+        world.work().await;
+        assert_eq!(world.state(start).await, DeliveryState::Held);
+        let command = Event {
+            body: word.to_owned(),
+            ..comment(ITEM, 2)
+        };
+        let command = world.command(command).await;
+
+        world.work().await;
+
+        let written = world.records(OF_A_COMMAND);
+        let written: Vec<_> = written
+            .iter()
+            .map(|record| (record.event.as_str(), record.number("delivery").unwrap()))
+            .collect();
+        let (start, command) = (
+            u64::try_from(start.0).unwrap(),
+            u64::try_from(command.0).unwrap(),
+        );
+        let (said, dropped) = ("control.command", "dispatch.dropped");
+        let expected = [(said, command), (dropped, start), (dropped, command)];
+        assert_eq!(written, expected, "{word}");
+    }
+}

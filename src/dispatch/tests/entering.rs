@@ -2,6 +2,8 @@
 
 use super::orphaned::occupied;
 use super::*;
+use crate::model::HoldReason;
+use crate::store::Release;
 
 /// The answer to a paste that the Enter of this delivery keeps out.
 fn kept_out(owner: &OwnerId, by: &str) -> Result<Answer, Unanswered> {
@@ -294,5 +296,93 @@ async fn a_text_that_was_typed_long_ago_is_looked_at_without_a_pause() {
     let looked = tokio::time::timeout(Duration::from_secs(10), world.work()).await;
 
     assert!(looked.is_ok());
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
+}
+
+fn edited() -> Event {
+    Event {
+        key: EventKey::new("github.com", EventKind::IssueComment, "1", "v2"),
+        occurred_at: start() + TimeDelta::seconds(1),
+        ..comment(ITEM, 1)
+    }
+}
+
+#[tokio::test]
+async fn an_edit_leaves_a_typed_text_alone_whatever_it_waits_for_by_then() {
+    for reason in [
+        HoldReason::Unsent,
+        HoldReason::TmuxSilent,
+        HoldReason::SessionPaused,
+        HoldReason::MakingWay,
+    ] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Runs).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let typed = Arc::new(Mutex::new(Vec::new()));
+        let (heard, due) = (Arc::clone(&typed), delivery.to_string());
+        world.tmux(move |call| {
+            let is_typed = !heard.lock().unwrap().is_empty();
+            match &call.commands[..] {
+                [_, TmuxCommand::ListClients { .. }] => {
+                    said("loop-is|1\nloop-client|0\n".to_owned())
+                }
+                [TmuxCommand::DisplayMessage { .. }] if is_typed && asks_for_enter(call) => {
+                    outstanding(&session.owner, 1, &due)
+                }
+                _ => occupied(call, &session.owner, &heard),
+            }
+        });
+        world.work().await;
+        world.pass(21);
+        let claim = world.claim_and_die().await;
+        let held = Release::Held {
+            reason,
+            look_again_at: start(),
+        };
+        world.store.deduper().release(&claim, held).await.unwrap();
+
+        world.arrive(edited(), Class::Event).await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Held, "{reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_makes_way_before_its_enter_counts_as_typed() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Runs).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let typed = Arc::new(Mutex::new(Vec::new()));
+    let (heard, due) = (Arc::clone(&typed), delivery.to_string());
+    let (asked, is_asked) = tokio::sync::oneshot::channel();
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let mut asked = Some(asked);
+    world.tmux(move |call| {
+        let is_typed = !heard.lock().unwrap().is_empty();
+        if is_typed && asks_for_enter(call) {
+            if let Some(asked) = asked.take() {
+                asked.send(()).unwrap();
+                goes_on.recv_timeout(Duration::from_secs(60)).unwrap();
+            }
+            return outstanding(&session.owner, 0, &due);
+        }
+        occupied(call, &session.owner, &heard)
+    });
+    let claim = world.claim_and_die().await;
+    let shared = Arc::clone(&world.dispatcher.shared);
+    let work = tokio::spawn(async move { shared.work(Arc::new(claim)).await });
+    is_asked.await.unwrap();
+    let pause = Event {
+        body: "the-loop pause".to_owned(),
+        ..comment(ITEM, 2)
+    };
+    world.command(pause).await;
+    go_on.send(()).unwrap();
+    work.await.unwrap();
+    let row = world.store.queue().get(delivery).await.unwrap().unwrap();
+    assert_eq!(row.reason.as_deref(), Some("making-way"));
+
+    world.arrive(edited(), Class::Event).await;
+
     assert_eq!(world.state(delivery).await, DeliveryState::Held);
 }

@@ -178,32 +178,76 @@ async fn a_paste_that_may_still_arrive_is_sent_again_on_its_budget_and_else_wait
 #[tokio::test]
 async fn a_text_that_was_typed_when_it_was_looked_at_last_is_told_again_though_its_attempts_are_spent()
  {
-    let held = |reason| Release::Held {
-        reason,
-        look_again_at: start(),
-    };
-    for (release, respawned) in [
-        (held(HoldReason::Unsent), true),
-        (held(HoldReason::AgentOutlivesSession), true),
-        (Release::Retry { at: start() }, false),
+    for (typed, reason) in [
+        (true, HoldReason::Unsent),
+        (true, HoldReason::TmuxSilent),
+        (true, HoldReason::AgentOutlivesSession),
+        (false, HoldReason::AgentOutlivesSession),
     ] {
         let world = World::new().await;
         world.configure(&json!({ "polling.maxRetries": 1 }));
         let session = world.active_session(Agent::Gone).await;
         world.comment(ITEM, 1).await;
         let expired = start() - TimeDelta::seconds(1);
-        for release in [Release::Retry { at: start() }, release] {
-            world
-                .paste_and_die(&session.owner, expired, Some(release))
-                .await;
-        }
+        world
+            .paste_and_die(
+                &session.owner,
+                expired,
+                Some(Release::Retry { at: start() }),
+            )
+            .await;
+        let claim = world.claim_and_die().await;
+        claim.set_typed(typed);
+        let held = Release::Held {
+            reason,
+            look_again_at: start(),
+        };
+        world.store.deduper().release(&claim, held).await.unwrap();
 
         world.work().await;
 
         assert_eq!(
             world.folder.path().join("run").exists(),
-            respawned,
-            "a respawn"
+            typed,
+            "a respawn: {reason}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_typed_text_whose_agent_has_ended_is_given_up_by_no_question_without_an_answer() {
+    let makes_a_session =
+        |call: &Invocation| matches!(call.commands[0], TmuxCommand::NewSession { .. });
+    let asks_anything = |_: &Invocation| true;
+    for unanswered in [makes_a_session as fn(&Invocation) -> bool, asks_anything] {
+        let world = World::new().await;
+        world.configure(&json!({ "polling.maxRetries": 1 }));
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let expired = start() - TimeDelta::seconds(1);
+        let retry = Release::Retry { at: start() };
+        world
+            .paste_and_die(&session.owner, expired, Some(retry))
+            .await;
+        world.tmux(move |call| match &call.commands[..] {
+            [TmuxCommand::DisplayMessage { .. }] => token(&session, "1"),
+            _ if unanswered(call) => timed_out(call),
+            _ => no_server(call),
+        });
+        for _ in 0..3 {
+            world.work().await;
+            assert_eq!(world.state(delivery).await, DeliveryState::Held);
+            world.pass(21);
+        }
+
+        world.tmux(no_server);
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, DeliveryState::Abandoned);
+        let error = world.records(&["poll.comment_failed"])[0]
+            .text("error")
+            .unwrap()
+            .to_owned();
+        assert!(error.contains("no server running"), "the respawn: {error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Who gets an agent, and who is heard by one.
 
+use super::after_a_crash::{begin_respawn, failed_after, taken};
 use super::commands::operator;
 use super::*;
 use crate::model::{OperatorCommand, SessionStatus};
@@ -209,4 +210,47 @@ async fn who_may_speak_is_asked_again_also_where_a_start_is_asked_for() {
         ended_as(&world, delivery).await,
         dropped("unauthorized-actor")
     );
+}
+
+#[tokio::test]
+async fn what_a_respawn_has_told_is_told_also_when_its_author_may_not_speak_any_more() {
+    for (ran, state) in [(3, DeliveryState::Delivered), (1, DeliveryState::Dropped)] {
+        let world = World::new().await;
+        let session = world.active_session(Agent::Gone).await;
+        let delivery = world.comment(ITEM, 1).await;
+        let claim = world.claim_and_die().await;
+        let attempt = begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
+        let ended = failed_after(TimeDelta::seconds(ran));
+        taken(&world, &attempt.owner, &boot_id(), ended);
+        world.configure(&json!({ "routing.authorizedUsers": ["grace"] }));
+
+        world.work().await;
+        world.pass(60);
+        world.work().await;
+
+        assert_eq!(world.state(delivery).await, state, "{ran}");
+        assert_eq!(world.session().await.unwrap().attempt, None);
+    }
+}
+
+#[tokio::test]
+async fn an_edit_leaves_alone_what_a_respawn_under_way_carries() {
+    let world = World::new().await;
+    let session = world.active_session(Agent::Gone).await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    begin_respawn(&world, &claim, &session, HarnessSessionId::mint()).await;
+    let held = crate::store::Release::Held {
+        reason: crate::model::HoldReason::StartUnresolved,
+        look_again_at: start(),
+    };
+    world.store.deduper().release(&claim, held).await.unwrap();
+    let edited = Event {
+        key: EventKey::new("github.com", EventKind::IssueComment, "1", "v2"),
+        ..comment(ITEM, 1)
+    };
+
+    world.arrive(edited, Class::Event).await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Held);
 }

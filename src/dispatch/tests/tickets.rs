@@ -67,6 +67,26 @@ async fn a_host_that_ended_before_it_took_its_ticket_leaves_none_open() {
     }
 }
 
+/// Its disk took no record, and it started the agent all the same, for all that is known.
+#[tokio::test]
+async fn what_a_host_without_a_record_was_to_tell_is_told_again_as_a_possible_repeat() {
+    let world = World::new().await;
+    let delivery = world.comment(ITEM, 1).await;
+    let claim = world.claim_and_die().await;
+    let session = world.begin_spawn(&claim).await;
+    taken(&world, &session.owner, &boot_id(), Phase::Starting);
+    let paths = HostPaths::new(world.folder.path(), &session.owner);
+    fs::remove_file(paths.record()).unwrap();
+
+    world.work().await;
+
+    assert_eq!(world.state(delivery).await, DeliveryState::Pending);
+    world.pass(60);
+    world.work().await;
+    let prompt = newest_prompt(&world, &session.owner);
+    assert!(prompt.contains("This may be a repeat"), "{prompt}");
+}
+
 /// Puts a record where a host of a newer version has left it, in a phase that this one does not know.
 fn recorded_later(world: &World, owner: &OwnerId, host: ProcessId) {
     taken(world, owner, &boot_id(), Phase::Starting);

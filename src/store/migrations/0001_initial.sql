@@ -81,6 +81,7 @@ CREATE TABLE deliveries (
     intent_expires_at BIGINT,
     by_hand           BIGINT NOT NULL DEFAULT 0,
     possible_repeat   BIGINT NOT NULL DEFAULT 0,
+    typed             BIGINT NOT NULL DEFAULT 0,
     accepted_at       BIGINT NOT NULL,
     settled_at        BIGINT,
     CHECK ((state = 'claimed') = (claim_token IS NOT NULL)),

@@ -54,10 +54,11 @@ async fn an_edit_replaces_the_version_that_was_not_delivered_yet() {
 
 #[tokio::test]
 async fn an_edit_leaves_alone_what_is_typed_and_replaces_what_waits_for_anything_else() {
-    for (reason, replaced) in [
-        (HoldReason::Unsent, 0),
-        (HoldReason::EnterPending, 1),
-        (HoldReason::PaneInMode, 1),
+    for (typed, reason, replaced) in [
+        (true, HoldReason::Unsent, 0),
+        (true, HoldReason::TmuxSilent, 0),
+        (false, HoldReason::EnterPending, 1),
+        (false, HoldReason::PaneInMode, 1),
     ] {
         let world = World::new().await;
         world.know("o/r#1").await;
@@ -67,6 +68,7 @@ async fn an_edit_leaves_alone_what_is_typed_and_replaces_what_waits_for_anything
             reason,
             look_again_at: at(0),
         };
+        claim.set_typed(typed);
         world.store.deduper().release(&claim, held).await.unwrap();
 
         let edited = world.arrive(comment("o/r#1", 1, "v2"), EVENT).await;

@@ -82,8 +82,8 @@ async fn a_command_never_waits_behind_events() {
     world
         .store
         .deduper()
-        .drop_queued(&claim, DropReason::SessionStopped, None, |one| {
-            dropped.push(one);
+        .drop_queued(&claim, DropReason::SessionStopped, None, |waiting| {
+            dropped = waiting;
         })
         .await
         .unwrap();

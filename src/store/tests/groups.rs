@@ -218,3 +218,47 @@ async fn a_given_up_review_is_tried_again_whole() {
     let left = world.state(delivery).await;
     assert_eq!(left, Some(DeliveryState::Abandoned));
 }
+
+#[tokio::test]
+async fn an_edit_leaves_alone_every_row_of_a_review_that_a_start_under_way_carries() {
+    for respawns in [false, true] {
+        let world = World::new().await;
+        world.know("o/r#1").await;
+        let session = match respawns {
+            true => Some(world.session("o/r#1").await),
+            false => None,
+        };
+        world.arrive(line(1, 9), EVENT).await;
+        world.arrive(line(2, 9), EVENT).await;
+        world.pass(3);
+        let claim = world.claimed().await;
+        world.store.deduper().begin_attempt(&claim).await.unwrap();
+        match session {
+            Some(session) => {
+                let attempt = NewAttempt {
+                    owner: OwnerId::mint(),
+                    harness_session_id: HarnessSessionId::mint(),
+                    boot_delivery: claim.message(),
+                };
+                let registry = world.store.registry();
+                registry
+                    .begin_respawn(&claim, session.id, &attempt)
+                    .await
+                    .unwrap();
+            }
+            None => {
+                world.spawn(&claim).await;
+            }
+        }
+        let held = Release::Held {
+            reason: HoldReason::StartUnresolved,
+            look_again_at: at(9),
+        };
+        world.store.deduper().release(&claim, held).await.unwrap();
+
+        for id in [1, 2] {
+            let edited = world.arrive(version(id, 9, "v2"), EVENT).await;
+            assert_eq!(edited.superseded().len(), 0, "{respawns} {id}");
+        }
+    }
+}

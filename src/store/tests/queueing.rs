@@ -162,6 +162,38 @@ async fn status_sees_what_is_not_done() {
     );
 }
 
+#[tokio::test]
+async fn what_was_given_up_is_shown_until_something_later_of_its_item_succeeds() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    world.know("o/r#2").await;
+    world.comment("o/r#1").await;
+    let earlier = world.claimed().await;
+    world.delivered(&earlier).await;
+    world.pass(1);
+    given_up(&world, "1.0", Rearm::ByAnotherVersion).await;
+    let queue = world.store.queue();
+    for (later, dropped, shown) in [("o/r#2", false, 1), ("o/r#1", true, 1), ("o/r#1", false, 0)] {
+        world.pass(1);
+        world.comment(later).await;
+        let claim = world.claimed().await;
+        match dropped {
+            true => {
+                let reason = DropReason::SessionPaused;
+                world.settle(&claim, Settlement::Dropped(reason)).await;
+            }
+            false => world.delivered(&claim).await,
+        }
+
+        let listed = queue.list(QueueFilter::Abandoned, 10).await.unwrap();
+        assert_eq!(listed.len(), shown, "{later} {dropped}");
+        let counts = queue.counts().await.unwrap();
+        assert_eq!(counts.abandoned, shown as u64, "{later} {dropped}");
+    }
+    let again = queue.rearm_given_up("2.0", |_| {}).await.unwrap();
+    assert_eq!(again.len(), 1, "nobody was told it");
+}
+
 #[test]
 fn what_is_given_up_is_done() {
     let counts = Counts {

@@ -337,6 +337,30 @@ async fn a_reset_takes_all_named_items_or_none() {
 }
 
 #[tokio::test]
+async fn a_reset_forgets_what_was_given_up() {
+    let world = World::new().await;
+    world.know("o/r#1").await;
+    let given_up = world.comment("o/r#1").await;
+    let claim = world.claimed().await;
+    world.abandon(&claim, "1.0", Rearm::ByAnotherVersion).await;
+    let registry = world.store.registry();
+
+    let reports = registry.reset(&[item("o/r#1")], ResetMode::Apply).await;
+
+    assert_eq!(reports.unwrap()[0].queued, 1);
+    assert_eq!(world.state(given_up).await, Some(DeliveryState::Dropped));
+    let queue = world.store.queue();
+    assert_eq!(queue.counts().await.unwrap().abandoned, 0);
+    assert!(
+        queue
+            .rearm_given_up("2.0", |_| {})
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
 async fn ids_that_a_hostile_hand_wrote_are_reported_and_never_acted_on() {
     for (column, value) in [
         ("pane", "'%5;kill-server'"),

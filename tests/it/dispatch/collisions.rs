@@ -44,7 +44,7 @@ fn pane(scratch: &Scratch, number: u64) -> String {
 }
 
 /// AC3, SP-5: a first spawn over a live session of unknown origin fails loudly; the session is not
-/// touched, and the error names both remedies.
+/// touched, and the error names the remedies, which help.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_spawn_never_touches_a_live_session_of_unknown_origin() {
     let scratch = Scratch::new();
@@ -70,9 +70,11 @@ async fn a_first_spawn_never_touches_a_live_session_of_unknown_origin() {
     );
     assert!(error.contains(&kill), "{error}");
     assert!(
-        error.contains("the-loop sessions reset demo/app#1"),
+        error.contains("the-loop sessions start demo/app#1"),
         "{error}"
     );
+    let rename = format!("rename-session -t '={}:' NAME", name(1));
+    assert!(error.contains(&rename), "{error}");
     assert_eq!(stage.events("poll.spawn_failed").len(), 1);
     let given_up = stage.queue(1).await.pop().unwrap();
     assert_eq!(given_up.state, DeliveryState::Abandoned);
@@ -84,6 +86,14 @@ async fn a_first_spawn_never_touches_a_live_session_of_unknown_origin() {
             .unwrap()
             .is_empty()
     );
+
+    let target = format!("={}:", name(1));
+    scratch.tmux(&["rename-session", "-t", &target, "mine"]);
+    let again = stage.command(1, OperatorCommand::Start).await;
+    stage.drain().await;
+    assert_eq!(stage.row(again).await.state, DeliveryState::Delivered);
+    stage.agents.wait_ready(2);
+    assert!(stage.sessions().contains(&"mine".to_owned()));
 }
 
 /// A person starts an agent under the name at the chosen call of a respawn.

@@ -76,7 +76,7 @@ fn a_reset_says_of_each_text_that_waited_that_it_is_dropped() {
 
     let dry = world.run(&["sessions", "reset", &item, "--dry-run"]).ok();
     assert!(dry.contains("would forget"), "{dry}");
-    assert!(dry.contains("1 waiting delivery"), "{dry}");
+    assert!(dry.contains("1 unfinished delivery"), "{dry}");
     assert!(!dry.contains("poll"), "{dry}");
     let told = world.events("dispatch.dropped").len();
     world.run(&["sessions", "reset", &item]).ok();
