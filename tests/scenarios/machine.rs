@@ -94,7 +94,7 @@ fn no_second_agent_runs_beside_one_whose_host_was_killed() {
         stage.world.times_heard(TEXT) > 0
     });
 
-    assert_eq!(most, 1, "agents ran at once");
+    assert!(most <= 1, "{most} agents ran at once");
     wait_gone(first);
     assert_eq!(stage.world.times_heard(TEXT), 1);
     assert_eq!(stage.world.agents().starts().len(), 2);
