@@ -9,7 +9,7 @@ use super::command::{KeptName, Scope, Setting, Target, TmuxCommand};
 use super::error::RunnerError;
 use super::field::{Field, Marker, OptionName};
 use super::guard::Guard;
-use super::parse::{SeenPane, said};
+use super::parse::{SeenPane, fields_of, said};
 use super::probe::{Company, Finding, Retained};
 use super::server::{Answer, TmuxServer, Unanswered};
 use super::{Address, Fence, Machine, TmuxRunner};
@@ -62,10 +62,10 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
             }),
             Finding::Live(_) => Ok(Cleared::LiveOccupant),
             // Nobody was asked to clear it: its server had lost its socket in that moment.
-            Finding::Retained(_) if answer.reached_nobody() => Err(Unanswered::NoVerdict {
-                detail: answer.words,
+            Finding::Retained(_) if answer.reached_nobody() || is_anothers(&answer, retained) => {
+                let detail = format!("its server was not asked: {}", answer.words);
+                Err(Unanswered::NoVerdict { detail }.into())
             }
-            .into()),
             Finding::Retained(_) => Ok(Cleared::Unclearable(complaint(&answer))),
             Finding::Unknown(why) => Err(why.into()),
         }
@@ -92,7 +92,7 @@ impl<T: TmuxServer, M: Machine> TmuxRunner<T, M> {
         let print = |marker| TmuxCommand::DisplayMessage {
             target: None,
             marker,
-            fields: Vec::new(),
+            fields: vec![Field::ServerPid],
         };
         commands.push(TmuxCommand::IfShell {
             target: Target::Session(session.clone()),
@@ -133,6 +133,12 @@ fn note_exit(pane: &SeenPane, host: i32, ending: &Ending) -> TmuxCommand {
         }],
         otherwise: Vec::new(),
     }
+}
+
+/// Tells whether another server, which listened there for a moment, refused.
+fn is_anothers(answer: &Answer, retained: &Retained) -> bool {
+    let server = retained.snapshot.server.to_string();
+    fields_of(answer, Marker::Refused, 1).any(|words| words != [server.as_str()])
 }
 
 fn free_kept_name(address: &Address, retained: &Retained) -> KeptName {
